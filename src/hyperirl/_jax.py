@@ -1,0 +1,59 @@
+"""Sets JAX up so that it computes right, before anything imports it.
+
+Two things happen on `import hyperirl`; docs/jax.md explains both.
+
+- JAX releases from 0.10.2 on miscompile `((a @ zeros) * x).sum(1)` on CPU. The package
+  depends on an older one; if a newer one is installed all the same, the XLA option that
+  avoids the bug is set while that is still possible, and a warning is given when it is
+  too late.
+- 64-bit types are switched on: the small solves (Gram matrices, Riccati, least squares)
+  need them. Everything large is `float32` by explicit choice.
+"""
+
+import importlib.metadata
+import os
+import sys
+import warnings
+
+_WORKAROUND = "--xla_cpu_experimental_ynn_fusion_type="
+
+
+def _miscompiles(version: str) -> bool:
+    numbers = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+    return numbers >= (0, 10, 2)
+
+
+def _choose_backend_flags() -> None:
+    version = importlib.metadata.version("jaxlib")
+    flags = os.environ.get("XLA_FLAGS", "")
+    if not _miscompiles(version) or _WORKAROUND in flags:
+        return
+    if "jax" in sys.modules:
+        warnings.warn(
+            f"jaxlib {version} miscompiles products with zeros on CPU, and JAX was "
+            "imported before hyperirl, so results may be wrong. Import hyperirl first, "
+            f"or set XLA_FLAGS={_WORKAROUND}, or install jax==0.10.1.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return
+    os.environ["XLA_FLAGS"] = f"{flags} {_WORKAROUND}".strip()
+
+
+_choose_backend_flags()
+
+import jax  # noqa: E402
+
+# An explicit choice by the user, either way, is left alone.
+if "JAX_ENABLE_X64" not in os.environ:
+    jax.config.update("jax_enable_x64", True)
+
+
+def enable_compilation_cache() -> None:
+    """Keeps compiled programs between processes, unless JAX is told where already."""
+    if jax.config.jax_compilation_cache_dir is None:
+        root = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
+        jax.config.update(
+            "jax_compilation_cache_dir", os.path.join(root, "hyperirl", "xla")
+        )
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -1,0 +1,65 @@
+"""JAX computes right here, and hyperirl says so when it does not."""
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import pytest
+
+from hyperirl import _jax
+
+
+def test_canary_products_with_zeros_are_zero():
+    @jax.jit
+    def weighted_row_sums(a, x):
+        return ((a @ jnp.zeros((128, 64), jnp.float32)) * x).sum(1)
+
+    a_key, x_key = jr.split(jr.key(0))
+    a = jr.normal(a_key, (1000, 128), jnp.float32)
+    x = jr.normal(x_key, (1000, 64), jnp.float32)
+    assert (weighted_row_sums(a, x) == 0).all(), (
+        f"jaxlib {importlib.metadata.version('jaxlib')} miscompiles products with zeros "
+        f"on this machine (XLA_FLAGS={os.environ.get('XLA_FLAGS', '')!r}): conjugate "
+        "gradients would return garbage. Install jax==0.10.1; see docs/jax.md."
+    )
+
+
+@pytest.mark.parametrize(
+    "version, bad",
+    [("0.10.1", False), ("0.9.2", False), ("0.10.2", True), ("0.12.0.1", True)],
+)
+def test_the_bad_releases_are_known(version, bad):
+    assert _jax._miscompiles(version) is bad
+
+
+def test_a_bad_release_is_worked_around_before_jax_starts(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.10.2")
+    monkeypatch.delitem(sys.modules, "jax")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_keep_me=1")
+    _jax._choose_backend_flags()
+    assert os.environ["XLA_FLAGS"] == f"--xla_keep_me=1 {_jax._WORKAROUND}"
+
+
+def test_a_bad_release_that_already_started_is_warned_about(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.10.2")
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    with pytest.warns(RuntimeWarning, match=r"install jax==0\.10\.1"):
+        _jax._choose_backend_flags()
+
+
+def test_64_bit_types_are_on_unless_the_user_said_otherwise():
+    program = "import hyperirl, jax; print(jax.config.jax_enable_x64)"
+    environment = {k: v for k, v in os.environ.items() if k != "JAX_ENABLE_X64"}
+    for setting, expected in [({}, "True"), ({"JAX_ENABLE_X64": "0"}, "False")]:
+        result = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment | setting,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert result.stdout.strip() == expected
