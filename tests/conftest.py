@@ -1,10 +1,9 @@
-import hyperirl  # noqa: F401  Sets JAX up before anything else imports it.
+import hyperirl  # isort: skip  # noqa: F401  Sets JAX up before others import it.
 
-import equinox.internal as eqxi  # isort: split
+import equinox.internal as eqxi
 import jax
 import pytest
 
-jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 

@@ -22,9 +22,9 @@ def test_canary_products_with_zeros_are_zero():
     a = jr.normal(a_key, (1000, 128), jnp.float32)
     x = jr.normal(x_key, (1000, 64), jnp.float32)
     assert (weighted_row_sums(a, x) == 0).all(), (
-        f"jaxlib {importlib.metadata.version('jaxlib')} miscompiles products with zeros "
-        f"on this machine (XLA_FLAGS={os.environ.get('XLA_FLAGS', '')!r}): conjugate "
-        "gradients would return garbage. Install jax==0.10.1; see docs/jax.md."
+        f"jaxlib {importlib.metadata.version('jaxlib')} miscompiles products with "
+        f"zeros on this machine (XLA_FLAGS={os.environ.get('XLA_FLAGS', '')!r}): "
+        "conjugate gradients would return garbage. Install jax==0.10.1; see docs/jax.md."
     )
 
 

@@ -51,7 +51,7 @@ if "JAX_ENABLE_X64" not in os.environ:
 
 def enable_compilation_cache() -> None:
     """Keeps compiled programs between processes, unless JAX is told where already."""
-    if jax.config.jax_compilation_cache_dir is None:
+    if getattr(jax.config, "jax_compilation_cache_dir") is None:  # noqa: B009
         root = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
         jax.config.update(
             "jax_compilation_cache_dir", os.path.join(root, "hyperirl", "xla")
