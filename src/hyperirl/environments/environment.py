@@ -1,0 +1,77 @@
+"""The functional environment protocol.
+
+An environment is a frozen pytree: its dynamics parameters are arrays, so they can be
+changed (for transfer) without compiling anything again. It acts on one state; callers
+`vmap`. It never truncates: cutting an episode at `horizon` is the rollout's business.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
+
+from hyperirl.spaces import ActionSpace
+
+
+def parameter(default):
+    """A field for numbers of the dynamics: an array, `float32` unless it has a type."""
+
+    def as_array(value):
+        keep = isinstance(value, jax.Array)
+        return jnp.asarray(value, value.dtype if keep else jnp.float32)
+
+    return eqx.field(converter=as_array, default_factory=lambda: as_array(default))
+
+
+class Transition(eqx.Module):
+    """What one step leads to."""
+
+    state: PyTree[Array]
+    reward: Float[Array, ""]
+    terminated: Bool[Array, ""]
+
+
+class AbstractEnvironment(eqx.Module):
+    """A simulated task whose true reward is a function of observation and action."""
+
+    horizon: eqx.AbstractVar[int]
+
+    @property
+    @abc.abstractmethod
+    def observation_size(self) -> int:
+        """Length of the observation vector."""
+
+    @property
+    @abc.abstractmethod
+    def action_space(self) -> ActionSpace:
+        """What actions are."""
+
+    @abc.abstractmethod
+    def reset(self, *, key: PRNGKeyArray) -> PyTree[Array]:
+        """A first state."""
+
+    @abc.abstractmethod
+    def observe(self, state: PyTree[Array]) -> Float[Array, " obs"]:
+        """What the agent sees of a state."""
+
+    @abc.abstractmethod
+    def reward(
+        self, observation: Float[Array, " obs"], action: Array
+    ) -> Float[Array, ""]:
+        """The true reward of an action, in a state that looks like `observation`."""
+
+    @abc.abstractmethod
+    def advance(
+        self, state: PyTree[Array], action: Array, *, key: PRNGKeyArray
+    ) -> tuple[PyTree[Array], Bool[Array, ""]]:
+        """The next state, and whether the task is over there."""
+
+    def step(
+        self, state: PyTree[Array], action: Array, *, key: PRNGKeyArray
+    ) -> Transition:
+        """One step, with its true reward."""
+        reward = self.reward(self.observe(state), action)
+        state, terminated = self.advance(state, action, key=key)
+        return Transition(state, reward, terminated)

@@ -1,0 +1,85 @@
+"""LQR: linear dynamics, quadratic cost, Gaussian noise.
+
+The default is the paper's system. Its soft-optimal policy is known in closed form (see
+`hyperirl.exact.lqr`) as long as actions are not clipped and no state ends the episode.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from hyperirl.environments.environment import AbstractEnvironment, parameter
+from hyperirl.spaces import Box
+
+_A = [[1, 0.1, 0, 0], [0, 1, 0, 0.02], [0, 0, 1, 0.1], [0, 0.02, 0, 1]]
+_B = [[0, 0], [0.1, 0], [0, 0], [0, 0.1]]
+
+
+class LQR(AbstractEnvironment):
+    """`s' = A s + B a + noise`, with reward `-(s' Q s + a' R a)`.
+
+    The covariances of noise and first state are `noise_root noise_root'` and
+    `initial_root initial_root'`.
+
+    `max_action` clips every component of an action before it acts and is paid for, and
+    `max_norm` ends the episode when the state leaves that ball. Both are off (infinite)
+    by default, which keeps the closed form exact; the paper has them at 5 and 50.
+    """
+
+    A: Float[Array, "obs obs"] = parameter(_A)
+    B: Float[Array, "obs act"] = parameter(_B)
+    Q: Float[Array, "obs obs"] = parameter(np.diag([1, 0.1, 1, 0.1]))
+    R: Float[Array, "act act"] = parameter(0.1 * np.eye(2))
+    noise_root: Float[Array, "obs obs"] = parameter(1e-3**0.5 * np.eye(4))
+    initial_root: Float[Array, "obs obs"] = parameter(np.diag([1, 0.5, 1, 0.5]))
+    max_action: float = eqx.field(static=True, default=float("inf"))
+    max_norm: float = eqx.field(static=True, default=float("inf"))
+    horizon: int = eqx.field(static=True, default=100)
+
+    def __check_init__(self):
+        obs, act = self.B.shape
+        shapes = {
+            "A": (obs, obs),
+            "Q": (obs, obs),
+            "R": (act, act),
+            "noise_root": (obs, obs),
+            "initial_root": (obs, obs),
+        }
+        for name, shape in shapes.items():
+            if getattr(self, name).shape != shape:
+                raise ValueError(
+                    f"With B of shape {self.B.shape}, {name} must have shape {shape}, "
+                    f"got {getattr(self, name).shape}."
+                )
+
+    @property
+    def observation_size(self) -> int:
+        return self.B.shape[0]
+
+    @property
+    def action_space(self) -> Box:
+        return Box(self.B.shape[1], -self.max_action, self.max_action)
+
+    def reset(self, *, key: PRNGKeyArray) -> Float[Array, " obs"]:
+        """A draw from the initial Gaussian."""
+        return self._gaussian(self.initial_root, key)
+
+    def observe(self, state: Float[Array, " obs"]) -> Float[Array, " obs"]:
+        return state
+
+    def reward(self, observation: Float[Array, " obs"], action: Float[Array, " act"]):
+        action = jnp.clip(action, -self.max_action, self.max_action)
+        return -(observation @ self.Q @ observation + action @ self.R @ action)
+
+    def advance(
+        self, state: Float[Array, " obs"], action: Float[Array, " act"], *, key
+    ):
+        action = jnp.clip(action, -self.max_action, self.max_action)
+        noise = self._gaussian(self.noise_root, key)
+        state = self.A @ state + self.B @ action + noise
+        return state, jnp.linalg.norm(state) > self.max_norm
+
+    def _gaussian(self, root: Array, key: PRNGKeyArray) -> Float[Array, " obs"]:
+        return root @ jr.normal(key, root.shape[1:], root.dtype)

@@ -1,0 +1,115 @@
+"""The multilayer perceptron behind policies, rewards and critics.
+
+It can say what a gradient is made of: the gradient of `delta . f(x)` with respect to a
+layer's weight is the outer product of the delta that arrives at the layer and the
+activation that entered it. Curvature code works on these two factors and never on the
+gradient itself.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray, PyTree
+
+
+class Normalizer(eqx.Module):
+    """Shifts and scales inputs; its numbers are data and are never trained."""
+
+    mean: Float[Array, " size"]
+    scale: Float[Array, " size"]
+
+    def __call__(self, x: Float[Array, " size"]) -> Float[Array, " size"]:
+        """`(x - mean) / scale`."""
+        return (x - self.mean) / self.scale
+
+
+def trainable(module: PyTree) -> PyTree:
+    """A filter, in Equinox's sense: floating-point arrays outside any `Normalizer`."""
+    frozen = lambda node: isinstance(node, Normalizer)
+    keep = lambda node: not frozen(node) and eqx.is_inexact_array(node)
+    return jax.tree.map(keep, module, is_leaf=frozen)
+
+
+def partition(module: PyTree) -> tuple[PyTree, PyTree]:
+    """The trained parameters of a module, and the rest; `eqx.combine` joins them."""
+    return eqx.partition(module, trainable(module))
+
+
+class MLP(eqx.Module):
+    """Linear layers with an activation between them; acts on one input vector."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+    activation: Callable = eqx.field(static=True)
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        *,
+        key: PRNGKeyArray,
+        output_gain: float = 1.0,
+        use_bias: bool = True,
+        activation: Callable = jnp.tanh,
+        dtype: DTypeLike = jnp.float32,
+    ):
+        """Orthogonal weights with gain sqrt(2), `output_gain` in the last layer.
+
+        Args:
+            sizes: Input size, hidden sizes and output size.
+            key: For the initial weights; biases start at zero.
+            output_gain: Scale of the last layer. Small: nearly constant at first.
+            use_bias: Whether layers have biases.
+            activation: Between the layers, elementwise.
+            dtype: Of the parameters.
+        """
+        gains = [math.sqrt(2)] * (len(sizes) - 2) + [output_gain]
+        keys = jr.split(key, len(gains))
+        shapes = zip(sizes[:-1], sizes[1:], strict=True)
+        self.layers = tuple(
+            _linear(shape, gain, use_bias, dtype, key)
+            for shape, gain, key in zip(shapes, gains, keys, strict=True)
+        )
+        self.activation = activation
+
+    def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
+        """The output for one input."""
+        for layer in self.layers[:-1]:
+            x = self.activation(layer(x))
+        return self.layers[-1](x)
+
+    def factors(
+        self, x: Float[Array, " in"], delta: Float[Array, " out"]
+    ) -> list[tuple[Float[Array, " _"], Float[Array, " _"]]]:
+        """The (activation, delta) pair of each layer, for the gradient of `delta . f`.
+
+        With them, the gradient with respect to a layer's weight is
+        `outer(delta, activation)`, and with respect to its bias `delta`.
+        """
+        activations, slopes = [x], []
+        for layer in self.layers[:-1]:
+            x, slope = _values_and_slopes(self.activation, layer(x))
+            activations.append(x)
+            slopes.append(slope)
+        deltas = [delta]
+        for layer, slope in zip(self.layers[:0:-1], slopes[::-1], strict=True):
+            delta = slope * (layer.weight.T @ delta)
+            deltas.append(delta)
+        return list(zip(activations, deltas[::-1], strict=True))
+
+
+def _linear(shape, gain, use_bias, dtype, key) -> eqx.nn.Linear:
+    size_in, size_out = shape
+    layer = eqx.nn.Linear(size_in, size_out, use_bias=use_bias, dtype=dtype, key=key)
+    weight = jax.nn.initializers.orthogonal(gain)(key, (size_out, size_in), dtype)
+    layer = eqx.tree_at(lambda layer: layer.weight, layer, weight)
+    if use_bias:
+        layer = eqx.tree_at(lambda layer: layer.bias, layer, jnp.zeros(size_out, dtype))
+    return layer
+
+
+def _values_and_slopes(function: Callable, x: Float[Array, " n"]):
+    """An elementwise function's values and derivatives."""
+    return jax.jvp(function, (x,), (jnp.ones_like(x),))

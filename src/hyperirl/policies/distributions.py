@@ -1,0 +1,160 @@
+"""Distributions over one action: categorical, Gaussian, and Gaussian squashed by tanh.
+
+Each has `sample`, `log_prob`, `entropy` and `kl` (to another of its kind).
+"""
+
+import abc
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+
+
+class AbstractDistribution(eqx.Module):
+    """A distribution over one action."""
+
+    @abc.abstractmethod
+    def sample(self, *, key: PRNGKeyArray) -> Array:
+        """One draw."""
+
+    @abc.abstractmethod
+    def log_prob(self, action: Array) -> Float[Array, ""]:
+        """The log of the probability, or of the density, of an action."""
+
+    @abc.abstractmethod
+    def entropy(self) -> Float[Array, ""]:
+        """`-E log p(action)`."""
+
+    @abc.abstractmethod
+    def kl(self, other) -> Float[Array, ""]:
+        """`E_self [log self - log other]`, for another distribution of this kind."""
+
+    @abc.abstractmethod
+    def mode(self) -> Array:
+        """The action to take when no noise is wanted."""
+
+
+class Categorical(AbstractDistribution):
+    """Choices with probabilities `softmax(logits)`."""
+
+    logits: Float[Array, " actions"]
+
+    @property
+    def log_probs(self) -> Float[Array, " actions"]:
+        """The log-probability of every choice."""
+        return jax.nn.log_softmax(self.logits)
+
+    def sample(self, *, key: PRNGKeyArray) -> Int[Array, ""]:
+        return jr.categorical(key, self.logits).astype(jnp.int32)
+
+    def log_prob(self, action: Int[Array, ""]) -> Float[Array, ""]:
+        return self.log_probs[action]
+
+    def entropy(self) -> Float[Array, ""]:
+        return -jnp.sum(jnp.exp(self.log_probs) * self.log_probs)
+
+    def kl(self, other: "Categorical") -> Float[Array, ""]:
+        difference = self.log_probs - other.log_probs
+        return jnp.sum(jnp.exp(self.log_probs) * difference)
+
+    def mode(self) -> Int[Array, ""]:
+        return jnp.argmax(self.logits).astype(jnp.int32)
+
+
+class Gaussian(AbstractDistribution):
+    """`mean + scale_tril @ noise`; `scale_tril` is lower triangular."""
+
+    mean: Float[Array, " act"]
+    scale_tril: Float[Array, "act act"]
+
+    @property
+    def _log_det(self) -> Float[Array, ""]:
+        return jnp.sum(jnp.log(jnp.diagonal(self.scale_tril)))
+
+    def sample(self, *, key: PRNGKeyArray) -> Float[Array, " act"]:
+        noise = jr.normal(key, self.mean.shape, self.mean.dtype)
+        return self.mean + self.scale_tril @ noise
+
+    def log_prob(self, action: Float[Array, " act"]) -> Float[Array, ""]:
+        noise = solve_triangular(self.scale_tril, action - self.mean, lower=True)
+        constant = 0.5 * self.mean.size * math.log(2 * math.pi)
+        return -0.5 * jnp.sum(noise**2) - self._log_det - constant
+
+    def entropy(self) -> Float[Array, ""]:
+        return self._log_det + 0.5 * self.mean.size * (1 + math.log(2 * math.pi))
+
+    def kl(self, other: "Gaussian") -> Float[Array, ""]:
+        whiten = lambda x: solve_triangular(other.scale_tril, x, lower=True)
+        trace = jnp.sum(whiten(self.scale_tril) ** 2)
+        distance = jnp.sum(whiten(self.mean - other.mean) ** 2)
+        log_ratio = other._log_det - self._log_det
+        return 0.5 * (trace + distance - self.mean.size) + log_ratio
+
+    def mode(self) -> Float[Array, " act"]:
+        return self.mean
+
+
+class SquashedGaussian(AbstractDistribution):
+    """`center + half_range * tanh(u)` with `u` from `gaussian`: actions in a box.
+
+    The density is that of the action itself, so actions must lie inside the box; those
+    on its border are moved in by a relative 1e-6, where the density is still finite.
+    """
+
+    gaussian: Gaussian
+    low: float = eqx.field(static=True)
+    high: float = eqx.field(static=True)
+
+    @property
+    def _center(self) -> float:
+        return (self.high + self.low) / 2
+
+    @property
+    def _half_range(self) -> float:
+        return (self.high - self.low) / 2
+
+    def squash(self, u: Float[Array, " act"]) -> Float[Array, " act"]:
+        """The action of a Gaussian draw."""
+        return self._center + self._half_range * jnp.tanh(u)
+
+    def log_slope(self, u: Float[Array, "..."]) -> Float[Array, "..."]:
+        """`log d action / d u`, computed without overflow for large `u`."""
+        log_slope = 2 * (math.log(2) - u - jax.nn.softplus(-2 * u))
+        return math.log(self._half_range) + log_slope
+
+    def sample(self, *, key: PRNGKeyArray) -> Float[Array, " act"]:
+        return self.squash(self.gaussian.sample(key=key))
+
+    def sample_and_log_prob(self, *, key: PRNGKeyArray):
+        """A draw and its log-density, without inverting the squashing."""
+        u = self.gaussian.sample(key=key)
+        return self.squash(u), self.gaussian.log_prob(u) - jnp.sum(self.log_slope(u))
+
+    def log_prob(self, action: Float[Array, " act"]) -> Float[Array, ""]:
+        unit = (action - self._center) / self._half_range
+        u = jnp.arctanh(jnp.clip(unit, -1 + 1e-6, 1 - 1e-6))
+        return self.gaussian.log_prob(u) - jnp.sum(self.log_slope(u))
+
+    def entropy(self) -> Float[Array, ""]:
+        """`H(u) + sum_i E log(d action_i / d u_i)`, by Gauss-Hermite quadrature."""
+        dtype = self.gaussian.mean.dtype
+        nodes = jnp.asarray(_NODES, dtype)
+        weights = jnp.asarray(_WEIGHTS / _WEIGHTS.sum(), dtype)
+        scale = jnp.sqrt(jnp.sum(self.gaussian.scale_tril**2, axis=1))
+        u = self.gaussian.mean[:, None] + scale[:, None] * nodes[None, :]
+        return self.gaussian.entropy() + jnp.sum(self.log_slope(u) @ weights)
+
+    def kl(self, other: "SquashedGaussian") -> Float[Array, ""]:
+        """That of the two Gaussians: squashing both changes nothing."""
+        return self.gaussian.kl(other.gaussian)
+
+    def mode(self) -> Float[Array, " act"]:
+        """The squashed mean (the median of each component)."""
+        return self.squash(self.gaussian.mean)

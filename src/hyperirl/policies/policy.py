@@ -1,0 +1,162 @@
+"""Policies: a distribution over actions for every observation."""
+
+import abc
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
+
+from hyperirl.networks import MLP, Normalizer
+from hyperirl.policies.distributions import AbstractDistribution
+from hyperirl.policies.heads import (
+    AbstractHead,
+    CategoricalHead,
+    Covariance,
+    GaussianHead,
+)
+from hyperirl.spaces import ActionSpace, Discrete
+from hyperirl.trajectories import Trajectories
+
+
+class AbstractPolicy(eqx.Module):
+    """Anything differentiable that gives a distribution over actions."""
+
+    @abc.abstractmethod
+    def distribution(self, observation: Float[Array, " obs"]) -> AbstractDistribution:
+        """The distribution over actions for one observation."""
+
+    def sample(self, observation: Float[Array, " obs"], *, key: PRNGKeyArray) -> Array:
+        """One action."""
+        return self.distribution(observation).sample(key=key)
+
+    def log_prob(self, observation: Float[Array, " obs"], action: Array):
+        """The log-probability (or log-density) of an action."""
+        return self.distribution(observation).log_prob(action)
+
+    def entropy(self, observation: Float[Array, " obs"]) -> Float[Array, ""]:
+        """The entropy of the distribution over actions."""
+        return self.distribution(observation).entropy()
+
+
+class Policy(AbstractPolicy):
+    """A network, and a head that reads its outputs.
+
+    Some outputs may be `free` parameters, the same for every observation: the scale of
+    a Gaussian. A network without hidden layers gives the classical policies: the
+    tabular softmax (one-hot observations) and the linear-Gaussian one.
+    """
+
+    network: MLP
+    free: Float[Array, " free"]
+    head: AbstractHead
+    normalizer: Normalizer | None = None
+
+    def outputs(self, observation: Float[Array, " obs"]) -> Float[Array, " outputs"]:
+        """What the head reads."""
+        if self.normalizer is not None:
+            observation = self.normalizer(observation)
+        return jnp.concatenate([self.network(observation), self.free])
+
+    def distribution(self, observation: Float[Array, " obs"]) -> AbstractDistribution:
+        return self.head.distribution(self.outputs(observation))
+
+    def score_factors(
+        self, observation: Float[Array, " obs"], delta: Float[Array, " outputs"]
+    ) -> list[tuple[Float[Array, " _"] | None, Float[Array, " _"]]]:
+        """The gradient of `delta . outputs`, block by block of the parameters.
+
+        A pair `(activation, delta)` stands for the weight gradient
+        `outer(delta, activation)`, a pair `(None, delta)` for the gradient `delta` of a
+        bias or of the free parameters. The blocks are in the order in which
+        `jax.flatten_util.ravel_pytree` lays the parameters out.
+        """
+        if self.normalizer is not None:
+            observation = self.normalizer(observation)
+        size = self.head.network_size
+        blocks = []
+        layers = self.network.factors(observation, delta[:size])
+        for layer, factor in zip(self.network.layers, layers, strict=True):
+            blocks.append(factor)
+            if layer.bias is not None:
+                blocks.append((None, factor[1]))
+        if self.free.size:
+            blocks.append((None, delta[size:]))
+        return blocks
+
+
+def mlp_policy(
+    observation_size: int,
+    action_space: ActionSpace,
+    *,
+    key: PRNGKeyArray,
+    hidden: Sequence[int] = (64, 64),
+    covariance: Covariance = "diagonal",
+    squash: bool = False,
+    initial_log_scale: float = -0.5,
+    normalizer: Normalizer | None = None,
+    use_bias: bool = True,
+    dtype: DTypeLike = jnp.float32,
+) -> Policy:
+    """A policy with tanh hidden layers that starts out nearly the same everywhere.
+
+    Args:
+        observation_size: Length of the observation vector.
+        action_space: Discrete gives a categorical policy, a box a Gaussian one.
+        key: For the initial weights.
+        hidden: Sizes of the hidden layers; `()` for a linear policy.
+        covariance: Of the Gaussian; see `GaussianHead`.
+        squash: Whether Gaussian actions are squashed into the box by tanh.
+        initial_log_scale: Log of the Gaussian's scale at the start.
+        normalizer: Applied to observations first; not trained.
+        use_bias: Whether layers have biases.
+        dtype: Of the parameters.
+    """
+    if isinstance(action_space, Discrete):
+        head = CategoricalHead(action_space.num_actions)
+    else:
+        bounds = (action_space.low, action_space.high) if squash else None
+        head = GaussianHead(action_space.size, covariance, bounds)
+    sizes = (observation_size, *hidden, head.network_size)
+    network = MLP(sizes, key=key, output_gain=0.01, use_bias=use_bias, dtype=dtype)
+    free = jnp.zeros(head.free_size, dtype)
+    if isinstance(head, GaussianHead) and covariance == "state":
+        bias = network.layers[-1].bias
+        if bias is not None:
+            bias = bias.at[head.size :].set(initial_log_scale)
+            network = eqx.tree_at(lambda n: n.layers[-1].bias, network, bias)
+    elif isinstance(head, GaussianHead):
+        free = free.at[: head.size].set(initial_log_scale)
+    return Policy(network, free, head, normalizer)
+
+
+def softmax_table(logits: Float[Array, "states actions"]) -> Policy:
+    """The tabular softmax policy; observations are one-hot states."""
+    states, actions = logits.shape
+    key = jax.random.key(0)  # The weights it draws are replaced.
+    network = MLP((states, actions), key=key, use_bias=False, dtype=logits.dtype)
+    network = eqx.tree_at(lambda n: n.layers[0].weight, network, logits.T)
+    return Policy(network, jnp.zeros(0, logits.dtype), CategoricalHead(actions))
+
+
+def linear_gaussian(
+    gain: Float[Array, "act obs"], scale_tril: Float[Array, "act act"]
+) -> Policy:
+    """The policy `a ~ N(-gain @ observation, scale_tril @ scale_tril.T)`."""
+    act, obs = gain.shape
+    key = jax.random.key(0)  # The weights it draws are replaced.
+    network = MLP((obs, act), key=key, use_bias=False, dtype=gain.dtype)
+    network = eqx.tree_at(lambda n: n.layers[0].weight, network, -gain)
+    below = scale_tril[jnp.tril_indices(act, -1)]
+    free = jnp.concatenate([jnp.log(jnp.diagonal(scale_tril)), below])
+    return Policy(network, free, GaussianHead(act, "full"))
+
+
+def log_probs(
+    policy: AbstractPolicy, trajectories: Trajectories
+) -> Float[Array, "episodes steps"]:
+    """The log-probability of every action taken; 0 in the padding."""
+    per_step = jax.vmap(jax.vmap(policy.log_prob))
+    values = per_step(trajectories.observations[:, :-1], trajectories.actions)
+    return jnp.where(trajectories.mask, values, 0.0)

@@ -1,0 +1,145 @@
+"""Rewards `r(observation, action)`: tables, features, quadratic forms, networks."""
+
+import abc
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
+
+from hyperirl.networks import MLP, Normalizer
+from hyperirl.spaces import ActionSpace, Discrete
+from hyperirl.trajectories import Trajectories
+
+
+class AbstractReward(eqx.Module):
+    """A differentiable function of one observation and one action."""
+
+    @abc.abstractmethod
+    def __call__(
+        self, observation: Float[Array, " obs"], action: Array
+    ) -> Float[Array, ""]:
+        """The reward of taking `action` after seeing `observation`."""
+
+
+class TableReward(AbstractReward):
+    """One number for each state and action; observations are one-hot states."""
+
+    table: Float[Array, "states actions"]
+
+    def __call__(
+        self, observation: Float[Array, " states"], action: Int[Array, ""]
+    ) -> Float[Array, ""]:
+        """`table[state, action]`."""
+        return observation @ self.table[:, action]
+
+
+class LinearReward(AbstractReward):
+    """`weights . features(observation, action)`."""
+
+    weights: Float[Array, " features"]
+    features: Callable = eqx.field(static=True)
+
+    def __call__(
+        self, observation: Float[Array, " obs"], action: Array
+    ) -> Float[Array, ""]:
+        """The weighted sum of the features."""
+        return self.weights @ self.features(observation, action)
+
+
+class QuadraticReward(AbstractReward):
+    """`-(s' Q s + a' R a)` with `Q = state_root state_root'` and `R` likewise.
+
+    The roots keep both costs positive semi-definite, so that every value of the
+    parameters is a well-posed control problem.
+    """
+
+    state_root: Float[Array, "obs obs"]
+    action_root: Float[Array, "act act"]
+
+    @classmethod
+    def from_costs(cls, state_cost: Array, action_cost: Array) -> "QuadraticReward":
+        """The reward with the given positive definite `Q` and `R`."""
+        return cls(jnp.linalg.cholesky(state_cost), jnp.linalg.cholesky(action_cost))
+
+    @property
+    def state_cost(self) -> Float[Array, "obs obs"]:
+        """`Q`."""
+        return self.state_root @ self.state_root.T
+
+    @property
+    def action_cost(self) -> Float[Array, "act act"]:
+        """`R`."""
+        return self.action_root @ self.action_root.T
+
+    def __call__(
+        self, observation: Float[Array, " obs"], action: Float[Array, " act"]
+    ) -> Float[Array, ""]:
+        """Minus the cost."""
+        state_cost = jnp.sum((observation @ self.state_root) ** 2)
+        return -state_cost - jnp.sum((action @ self.action_root) ** 2)
+
+
+class MLPReward(AbstractReward):
+    """A network on the observation and the action (one-hot if discrete).
+
+    `clamp` limits the output to `[-clamp, clamp]`, as the paper does.
+    """
+
+    network: MLP
+    num_actions: int | None = eqx.field(static=True)  # None: actions are vectors.
+    normalizer: Normalizer | None = None  # Of the observation.
+    clamp: float | None = eqx.field(static=True, default=None)
+
+    def __call__(
+        self, observation: Float[Array, " obs"], action: Array
+    ) -> Float[Array, ""]:
+        """The network's output, clamped."""
+        if self.normalizer is not None:
+            observation = self.normalizer(observation)
+        if self.num_actions is not None:
+            action = jax.nn.one_hot(action, self.num_actions, dtype=observation.dtype)
+        value = self.network(jnp.concatenate([observation, action]))[0]
+        return value if self.clamp is None else jnp.clip(value, -self.clamp, self.clamp)
+
+
+def mlp_reward(
+    observation_size: int,
+    action_space: ActionSpace,
+    *,
+    key: PRNGKeyArray,
+    hidden: Sequence[int] = (32, 32),
+    clamp: float | None = None,
+    normalizer: Normalizer | None = None,
+    dtype: DTypeLike = jnp.float32,
+) -> MLPReward:
+    """A reward network with tanh hidden layers, small at the start."""
+    discrete = isinstance(action_space, Discrete)
+    size = action_space.num_actions if discrete else action_space.size
+    sizes = (observation_size + size, *hidden, 1)
+    network = MLP(sizes, key=key, output_gain=0.1, dtype=dtype)
+    return MLPReward(network, size if discrete else None, normalizer, clamp)
+
+
+def fit_normalizer(trajectories: Trajectories) -> Normalizer:
+    """Mean and scale of the observations in which actions were taken.
+
+    A component that never changes keeps its size: its scale is 1.
+    """
+    mask = trajectories.mask[:, :, None]
+    observations = trajectories.observations[:, :-1]
+    count = jnp.sum(mask).astype(observations.dtype)
+    average = lambda x: jnp.sum(jnp.where(mask, x, 0.0), axis=(0, 1)) / count
+    mean = average(observations)
+    scale = jnp.sqrt(average((observations - mean[None, None, :]) ** 2))
+    return Normalizer(mean, jnp.where(scale > 1e-6, scale, 1.0))
+
+
+def rewards_of(
+    reward: Callable, trajectories: Trajectories
+) -> Float[Array, "episodes steps"]:
+    """The reward of every step taken; 0 in the padding."""
+    per_step = jax.vmap(jax.vmap(reward))
+    values = per_step(trajectories.observations[:, :-1], trajectories.actions)
+    return jnp.where(trajectories.mask, values, 0.0)

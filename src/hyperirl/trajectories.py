@@ -1,0 +1,157 @@
+"""A batch of episodes: padded to one length, masked, the same for all code."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+
+class Trajectories(eqx.Module):
+    """Episodes of different lengths, padded at the end.
+
+    Steps after the end of an episode have `mask == False`, and whatever the arrays hold
+    there is never read. `terminated` tells an episode that reached an end of the task
+    (nothing comes after it: value zero) from one that was merely cut off (the task goes
+    on: bootstrap).
+    """
+
+    observations: Float[Array, "episodes steps+1 obs"]  # The last one has no action.
+    actions: Int[Array, "episodes steps"] | Float[Array, "episodes steps act"]
+    mask: Bool[Array, "episodes steps"]
+    terminated: Bool[Array, " episodes"]
+    rewards: Float[Array, "episodes steps"] | None = None  # The true ones, if known.
+
+    def __check_init__(self):
+        episodes, steps = self.mask.shape
+        expected = {
+            "observations": (episodes, steps + 1),
+            "actions": (episodes, steps),
+            "terminated": (episodes,),
+            "rewards": (episodes, steps),
+        }
+        for name, shape in expected.items():
+            array = getattr(self, name)
+            if array is not None and array.shape[: len(shape)] != shape:
+                raise ValueError(
+                    f"Expected `{name}` to start with shape {shape} beside a mask of "
+                    f"{episodes} episodes x {steps} steps; got {array.shape}. There is "
+                    "one more observation than actions: repeat the last one if the "
+                    "observation after the last action was not recorded."
+                )
+
+    @property
+    def num_episodes(self) -> int:
+        """How many episodes there are."""
+        return self.mask.shape[0]
+
+    @property
+    def num_steps(self) -> int:
+        """The padded length."""
+        return self.mask.shape[1]
+
+    @property
+    def lengths(self) -> Int[Array, " episodes"]:
+        """The number of actions of each episode."""
+        return jnp.sum(self.mask, axis=1)
+
+    @property
+    def discrete(self) -> bool:
+        """Whether actions are numbers of choices rather than vectors."""
+        return jnp.issubdtype(self.actions.dtype, jnp.integer)
+
+    def __getitem__(self, episodes) -> "Trajectories":
+        """The episodes picked by a slice, a mask or an array of indices."""
+        if isinstance(episodes, int | np.integer):
+            episodes = slice(episodes, episodes + 1 or None)
+        return jax.tree.map(lambda leaf: leaf[episodes], self)
+
+
+def discount_weights(
+    trajectories: Trajectories, discount: float | Float[Array, ""]
+) -> Float[Array, "episodes steps"]:
+    """`discount ** t` where the episode is alive and 0 after its end."""
+    dtype = trajectories.observations.dtype
+    steps = jnp.arange(trajectories.num_steps, dtype=dtype)
+    weights = jnp.asarray(discount, dtype) ** steps
+    return jnp.where(trajectories.mask, weights[None, :], jnp.zeros((), dtype))
+
+
+def returns(
+    trajectories: Trajectories,
+    rewards: Float[Array, "episodes steps"],
+    discount: float | Float[Array, ""] = 1.0,
+) -> Float[Array, " episodes"]:
+    """`sum_t discount ** t * rewards_t` of each episode."""
+    weights = discount_weights(trajectories, discount)
+    # `where` and not a product: padding may hold anything, NaN included.
+    return jnp.sum(jnp.where(trajectories.mask, weights * rewards, 0.0), axis=1)
+
+
+def pad(trajectories: Trajectories, num_steps: int) -> Trajectories:
+    """The same episodes with room for `num_steps` steps."""
+    extra = num_steps - trajectories.num_steps
+    if extra < 0:
+        raise ValueError(
+            f"Cannot pad {trajectories.num_steps} steps to {num_steps}: that would cut "
+            "the episodes. Pad to at least their length."
+        )
+
+    def extend(leaf: Array) -> Array:
+        if leaf.ndim == 1:
+            return leaf
+        return jnp.pad(leaf, [(0, 0), (0, extra)] + [(0, 0)] * (leaf.ndim - 2))
+
+    return jax.tree.map(extend, trajectories)
+
+
+def concatenate(batches: Sequence[Trajectories]) -> Trajectories:
+    """All episodes of all batches, padded to the longest.
+
+    True rewards are kept only if every batch has them.
+    """
+    if not batches:
+        raise ValueError("Nothing to concatenate: got no batch of trajectories.")
+    if any(batch.rewards is None for batch in batches):
+        no_rewards = lambda batch: eqx.tree_at(
+            lambda b: b.rewards, batch, None, is_leaf=lambda leaf: leaf is None
+        )
+        batches = [no_rewards(batch) for batch in batches]
+    num_steps = max(batch.num_steps for batch in batches)
+    padded = [pad(batch, num_steps) for batch in batches]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *padded)
+
+
+def split(
+    trajectories: Trajectories, fractions: Sequence[float], *, seed: int
+) -> tuple[Trajectories, ...]:
+    """Deals the episodes into parts, at random but the same way for the same seed.
+
+    Every part gets at least one episode.
+
+    Args:
+        trajectories: What to deal out.
+        fractions: The share of each part; they sum to 1.
+        seed: Decides who goes where.
+    """
+    total, parts = trajectories.num_episodes, len(fractions)
+    if (
+        any(not fraction > 0 for fraction in fractions)
+        or abs(sum(fractions) - 1) > 1e-6
+    ):
+        raise ValueError(
+            f"`fractions` must be positive and sum to 1, got {tuple(fractions)}."
+        )
+    if total < parts:
+        raise ValueError(
+            f"Cannot split {total} episodes into {parts} parts of at least one. Give "
+            "more demonstrations or fewer parts."
+        )
+    bounds = np.round(np.cumsum(fractions) * total).astype(int)
+    # Room for one episode on either side of every cut.
+    bounds = np.maximum(bounds, np.arange(1, parts + 1))
+    bounds = np.minimum(bounds, total - np.arange(parts)[::-1])
+    order = np.random.default_rng(seed).permutation(total)
+    return tuple(trajectories[part] for part in np.split(order, bounds[:-1]))
