@@ -17,6 +17,20 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 
 
+def _normal_nodes(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights for expectations over a standard normal vector."""
+    if size > 2:  # The third-degree spherical-radial rule: +- sqrt(size) on each axis.
+        axes = np.sqrt(size) * np.eye(size)
+        return np.concatenate([axes, -axes]), np.full(2 * size, 1 / (2 * size))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(9 if size == 1 else 5)
+    weights = weights / weights.sum()
+    if size == 1:
+        return nodes[:, None], weights
+    first, second = np.meshgrid(nodes, nodes, indexing="ij")
+    grid = np.stack([first.ravel(), second.ravel()], axis=1)
+    return grid, np.outer(weights, weights).ravel()
+
+
 class AbstractDistribution(eqx.Module):
     """A distribution over one action."""
 
@@ -35,6 +49,14 @@ class AbstractDistribution(eqx.Module):
     @abc.abstractmethod
     def kl(self, other) -> Float[Array, ""]:
         """`E_self [log self - log other]`, for another distribution of this kind."""
+
+    @abc.abstractmethod
+    def quadrature(self) -> tuple[Array, Float[Array, " nodes"]]:
+        """Actions and weights with `E f(action) ~ sum_i weight_i f(action_i)`.
+
+        Differentiable in the parameters of the distribution, so that the derivative of
+        an expectation needs no sampling either.
+        """
 
     @abc.abstractmethod
     def mode(self) -> Array:
@@ -63,6 +85,10 @@ class Categorical(AbstractDistribution):
     def kl(self, other: "Categorical") -> Float[Array, ""]:
         difference = self.log_probs - other.log_probs
         return jnp.sum(jnp.exp(self.log_probs) * difference)
+
+    def quadrature(self) -> tuple[Int[Array, " actions"], Float[Array, " actions"]]:
+        """Every choice, with its probability: exact."""
+        return jnp.arange(self.logits.size, dtype=jnp.int32), jnp.exp(self.log_probs)
 
     def mode(self) -> Int[Array, ""]:
         return jnp.argmax(self.logits).astype(jnp.int32)
@@ -97,6 +123,16 @@ class Gaussian(AbstractDistribution):
         log_ratio = other._log_det - self._log_det
         return 0.5 * (trace + distance - self.mean.size) + log_ratio
 
+    def quadrature(self) -> tuple[Float[Array, "nodes act"], Float[Array, " nodes"]]:
+        """Gauss-Hermite nodes in one and two dimensions, a cubature rule in more.
+
+        Exact for polynomials of degree 9 in two dimensions, of degree 3 in many.
+        """
+        noise, weights = _normal_nodes(self.mean.size)
+        dtype = self.mean.dtype
+        nodes = self.mean[None, :] + jnp.asarray(noise, dtype) @ self.scale_tril.T
+        return nodes, jnp.asarray(weights, dtype)
+
     def mode(self) -> Float[Array, " act"]:
         return self.mean
 
@@ -120,8 +156,8 @@ class SquashedGaussian(AbstractDistribution):
     def _half_range(self) -> float:
         return (self.high - self.low) / 2
 
-    def squash(self, u: Float[Array, " act"]) -> Float[Array, " act"]:
-        """The action of a Gaussian draw."""
+    def squash(self, u: Float[Array, "*nodes act"]) -> Float[Array, "*nodes act"]:
+        """The action of a Gaussian draw, or of several."""
         return self._center + self._half_range * jnp.tanh(u)
 
     def log_slope(self, u: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -154,6 +190,11 @@ class SquashedGaussian(AbstractDistribution):
     def kl(self, other: "SquashedGaussian") -> Float[Array, ""]:
         """That of the two Gaussians: squashing both changes nothing."""
         return self.gaussian.kl(other.gaussian)
+
+    def quadrature(self) -> tuple[Float[Array, "nodes act"], Float[Array, " nodes"]]:
+        """The squashed nodes of the Gaussian."""
+        nodes, weights = self.gaussian.quadrature()
+        return self.squash(nodes), weights
 
     def mode(self) -> Float[Array, " act"]:
         """The squashed mean (the median of each component)."""

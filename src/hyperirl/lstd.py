@@ -1,0 +1,152 @@
+"""Least-squares temporal differences: what comes after a state and an action.
+
+A critic that is linear in fixed features needs no training, only one small linear
+system. Both levels of the problem use it: the inner solver for the soft Q-function, the
+hypergradient for its adjoint.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
+
+from hyperirl.networks import Normalizer
+from hyperirl.policies import AbstractPolicy
+from hyperirl.problem import Problem
+from hyperirl.spaces import ActionSpace, Discrete
+from hyperirl.trajectories import Trajectories, discount_weights
+
+
+class Features(eqx.Module):
+    """`f(s, a)`: constant, linear and quadratic terms, and random tanh units.
+
+    Of the observation, separately for each action, where actions are discrete; of
+    observation and action together where they are vectors.
+    """
+
+    normalizer: Normalizer
+    weight: Float[Array, "units inputs"]
+    bias: Float[Array, " units"]
+    num_actions: int | None = eqx.field(static=True)  # None: actions are vectors.
+    polynomial: int = eqx.field(static=True)  # The degree: 1 or 2.
+
+    def __call__(
+        self, observation: Float[Array, " obs"], action: Array
+    ) -> Float[Array, " features"]:
+        """The features of one observation and one action."""
+        x = observation
+        if self.num_actions is None:
+            x = jnp.concatenate([observation, action])
+        x = self.normalizer(x)
+        terms = [jnp.ones(1, x.dtype), x]
+        if self.polynomial == 2:
+            terms.append(jnp.outer(x, x)[jnp.tril_indices(x.size)])
+        terms.append(jnp.tanh(self.weight @ x + self.bias))
+        features = jnp.concatenate(terms)
+        if self.num_actions is None:
+            return features
+        chosen = jax.nn.one_hot(action, self.num_actions, dtype=x.dtype)
+        return jnp.outer(chosen, features).reshape(-1)
+
+
+def random_features(
+    normalizer: Normalizer,
+    action_space: ActionSpace,
+    *,
+    key: PRNGKeyArray,
+    num_units: int = 96,
+    polynomial: int = 2,
+    dtype: DTypeLike = jnp.float32,
+) -> Features:
+    """Features on normalized inputs, with `num_units` random tanh units."""
+    num_actions = None
+    if isinstance(action_space, Discrete):
+        num_actions = action_space.num_actions
+    weight_key, bias_key = jr.split(key)
+    size = normalizer.mean.size
+    weight = jr.normal(weight_key, (num_units, size), dtype)
+    bias = jr.normal(bias_key, (num_units,), dtype)
+    return Features(normalizer, weight, bias, num_actions, polynomial)
+
+
+def input_normalizer(trajectories: Trajectories) -> Normalizer:
+    """Mean and scale of what `Features` reads, over the steps taken."""
+    inputs = trajectories.observations[:, :-1]
+    if not trajectories.discrete:
+        inputs = jnp.concatenate([inputs, trajectories.actions], axis=-1)
+    mask = trajectories.mask[:, :, None]
+    count = jnp.sum(mask).astype(inputs.dtype)
+    average = lambda x: jnp.sum(jnp.where(mask, x, 0.0), axis=(0, 1)) / count
+    mean = average(inputs)
+    scale = jnp.sqrt(average((inputs - mean[None, None, :]) ** 2))
+    return Normalizer(mean, jnp.where(scale > 1e-6, scale, 1.0))
+
+
+def mean_features(
+    features: Features, policy: AbstractPolicy, observation: Float[Array, " obs"]
+) -> Float[Array, " features"]:
+    """`E_a f(s, a)` over the policy's actions, differentiable in the policy."""
+    actions, weights = policy.distribution(observation).quadrature()
+    return weights @ jax.vmap(lambda action: features(observation, action))(actions)
+
+
+class TemporalDifferences(eqx.Module):
+    """The LSTD system of a policy: `A = E sum_t gamma^t f_t (f_t - gamma fbar_{t+1})'`.
+
+    `fbar` is the mean of the features over the policy's actions, and 0 after a
+    termination; the last step of a truncated episode has a next observation like any
+    other. `A` is solved in `float64`, with `ridge * tr(A) / p` on its diagonal.
+    """
+
+    matrix: Float[Array, "p p"]
+    taken: Float[Array, "episodes steps p"]  # gamma^t / N * f(s_t, a_t)
+    ridge: float = 1e-5
+
+    def value_weights(
+        self, rewards: Float[Array, "episodes steps"]
+    ) -> Float[Array, " p"]:
+        """`w` with `f(s, a) . w` the expected discounted rewards to go."""
+        right = jnp.einsum("nt,ntp->p", rewards, self.taken)
+        return self._solve(self._damped, right)
+
+    def adjoint_weights(self, source: Float[Array, " p"]) -> Float[Array, " p"]:
+        """`y` with `A' y = source`."""
+        return self._solve(self._damped.T, source)
+
+    @property
+    def _damped(self) -> Float[Array, "p p"]:
+        matrix = self.matrix.astype(jnp.float64)
+        size = matrix.shape[0]
+        return matrix + self.ridge * jnp.trace(matrix) / size * jnp.eye(size)
+
+    def _solve(self, matrix, right: Float[Array, " p"]) -> Float[Array, " p"]:
+        return jnp.linalg.solve(matrix, right.astype(jnp.float64)).astype(right.dtype)
+
+
+def temporal_differences(
+    features: Features,
+    policy: AbstractPolicy,
+    trajectories: Trajectories,
+    problem: Problem,
+) -> TemporalDifferences:
+    """The LSTD system from the policy's own trajectories."""
+    observations, actions = trajectories.observations, trajectories.actions
+    weights = discount_weights(trajectories, problem.discount)
+    weights = weights / trajectories.num_episodes
+    taken = jax.vmap(jax.vmap(features))(observations[:, :-1], actions)
+    mean = jax.vmap(jax.vmap(lambda s: mean_features(features, policy, s)))
+    following = goes_on(trajectories)[:, :, None] * mean(observations[:, 1:])
+    discount = problem.discount.astype(taken.dtype)
+    difference = taken - discount * following
+    taken = weights[:, :, None] * taken
+    flat = lambda x: x.reshape(-1, x.shape[-1])
+    return TemporalDifferences(flat(taken).T @ flat(difference), taken)
+
+
+def goes_on(trajectories: Trajectories) -> Float[Array, "episodes steps"]:
+    """1 where something comes after the step, 0 where it terminated the task."""
+    steps = jnp.arange(trajectories.num_steps)[None, :]
+    last = steps == trajectories.lengths[:, None] - 1
+    ends = last & trajectories.terminated[:, None]
+    return (~ends).astype(trajectories.observations.dtype)
