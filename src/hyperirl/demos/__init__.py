@@ -1,0 +1,14 @@
+"""Demonstrations: reading, checking, writing, summarizing and collecting them."""
+
+from hyperirl.demos.checks import check_against as check_against
+from hyperirl.demos.demos import Demos as Demos
+from hyperirl.demos.demos import split as split
+from hyperirl.demos.errors import DemosError as DemosError
+from hyperirl.demos.flat import from_episodes as from_episodes
+from hyperirl.demos.flat import from_flat as from_flat
+from hyperirl.demos.flat import to_flat as to_flat
+from hyperirl.demos.loading import bundled as bundled
+from hyperirl.demos.loading import environment_of as environment_of
+from hyperirl.demos.loading import load as load
+from hyperirl.demos.loading import save as save
+from hyperirl.demos.provenance import Provenance as Provenance

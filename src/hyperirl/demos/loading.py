@@ -1,0 +1,59 @@
+"""Demonstrations by name or path: the one place that knows where they can come from."""
+
+from pathlib import Path
+
+from hyperirl import environments
+from hyperirl.demos import npz
+from hyperirl.demos.checks import check_against
+from hyperirl.demos.demos import Demos
+from hyperirl.demos.errors import DemosError
+from hyperirl.demos.provenance import Provenance
+from hyperirl.environments import AbstractEnvironment
+
+_DATA = Path(__file__).parent / "data"
+bundled: tuple[str, ...] = tuple(sorted(path.stem for path in _DATA.glob("*.npz")))
+
+
+def load(source: str | Path) -> Demos:
+    """Demonstrations, checked: all of them or a `DemosError`.
+
+    If they name one of our environments, they are checked against it too.
+
+    Args:
+        source: A name in `bundled`, such as `"cartpole"`, or the path of a `.npz` file.
+    """
+    if source in bundled:
+        path = _DATA / f"{source}.npz"
+    else:
+        path = Path(source)
+        if path.suffix != ".npz":
+            raise DemosError(
+                f"There are no demonstrations {str(source)!r}; give the path of a .npz "
+                f"file, or one of {', '.join(bundled)}."
+            )
+    demos = npz.read(path)
+    try:
+        environment = environment_of(demos.provenance)
+        if environment is not None:
+            check_against(demos, environment)
+    except DemosError as error:
+        raise DemosError(f"Cannot use {path}: {error}") from error
+    return demos
+
+
+def save(demos: Demos, path: str | Path, *, overwrite: bool = False) -> None:
+    """Writes a `.npz` file that `load` reads: all of it or, if that fails, nothing."""
+    npz.write(demos, Path(path), overwrite=overwrite)
+
+
+def environment_of(provenance: Provenance) -> AbstractEnvironment | None:
+    """The environment demonstrations come from, if it is one of ours."""
+    if provenance.environment not in environments.names:
+        return None
+    try:
+        return environments.make(provenance.environment, **provenance.options)
+    except Exception as error:  # The options come from a file and may be anything.
+        raise DemosError(
+            f"The environment {provenance.environment} cannot be made with the "
+            f"recorded options ({error}); correct them."
+        ) from error
