@@ -7,7 +7,11 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
 
-from hyperirl.environments.environment import AbstractEnvironment, parameter
+from hyperirl.environments.environment import (
+    AbstractEnvironment,
+    check_shapes_and_types,
+    parameter,
+)
 from hyperirl.spaces import Discrete
 
 
@@ -18,9 +22,9 @@ class Tabular(AbstractEnvironment):
     task is over after that action.
     """
 
-    transitions: Float[Array, "states actions states"] = parameter(np.ones((1, 1, 1)))
-    rewards: Float[Array, "states actions"] = parameter(np.zeros((1, 1)))
-    initial: Float[Array, " states"] = parameter(np.ones(1))
+    transitions: Float[Array, "states actions states"] = parameter(np.ones((1, 1, 1)), keep_type=True)
+    rewards: Float[Array, "states actions"] = parameter(np.zeros((1, 1)), keep_type=True)
+    initial: Float[Array, " states"] = parameter(np.ones(1), keep_type=True)
     horizon: int = eqx.field(static=True, default=100)
 
     def __check_init__(self):
@@ -30,12 +34,9 @@ class Tabular(AbstractEnvironment):
             "rewards": (states, actions),
             "initial": (states,),
         }
-        for name, shape in shapes.items():
-            if getattr(self, name).shape != shape:
-                raise ValueError(
-                    f"A tabular MDP with {states} states and {actions} actions needs "
-                    f"`{name}` of shape {shape}, got {getattr(self, name).shape}."
-                )
+        check_shapes_and_types(self, shapes)
+        _check_probabilities("transitions", self.transitions, at_least=0.0)
+        _check_probabilities("initial", self.initial, at_least=1.0)
 
     @property
     def num_states(self) -> int:
@@ -64,10 +65,25 @@ class Tabular(AbstractEnvironment):
         row = self.transitions[state, action]
         stop = jnp.maximum(1 - jnp.sum(row, keepdims=True), 0)
         # Rounding of a row that sums to 1 is no chance to terminate.
-        stop = jnp.where(stop < 1e-6, 0.0, stop)
-        drawn = jr.categorical(key, jnp.log(jnp.concatenate([row, stop])))
+        stop = jnp.where(stop < 1e-6, jnp.zeros_like(stop), stop)
+        logits = jnp.log(jnp.concatenate([row, stop]))
+        drawn = jr.categorical(key, logits).astype(jnp.int32)
         terminated = drawn == self.num_states
-        return jnp.where(terminated, state, drawn).astype(jnp.int32), terminated
+        return jnp.where(terminated, state, drawn), terminated
+
+
+def _check_probabilities(name: str, array: Array, *, at_least: float) -> None:
+    if isinstance(array, jax.core.Tracer):
+        return  # Its numbers are not known yet.
+    sums = np.asarray(array, np.float64).sum(axis=-1)
+    wrong = (sums < at_least - 1e-4) | (sums > 1 + 1e-4) | (array < 0).any(axis=-1)
+    if wrong.any():
+        total = "1" if at_least else "at most 1"
+        raise ValueError(
+            f"`{name}` must hold probabilities: nothing negative, and sums over the "
+            f"last axis of {total}; got sums from {sums.min():g} to {sums.max():g} and "
+            f"a smallest entry of {array.min():g}."
+        )
 
 
 def random_mdp(
@@ -89,6 +105,8 @@ def random_mdp(
         stop: The probability that the task is over after any action.
         dtype: Of the arrays.
     """
+    if not 0 <= stop < 1:
+        raise ValueError(f"`stop` is a probability below 1, got {stop}.")
     transition_key, reward_key, initial_key = jr.split(key, 3)
     ones = jnp.ones(num_states, dtype)
     shape = (num_states, num_actions)
@@ -114,6 +132,8 @@ def grid_world(
     the move goes in a random direction. Every step costs 0.1 until the goal, from which
     any action collects 1 and terminates.
     """
+    if not 0 <= slip <= 1:
+        raise ValueError(f"`slip` is a probability, got {slip}.")
     moves = np.array([(-1, 0), (0, 1), (1, 0), (0, -1)])
     states = height * width
     rows, columns = np.divmod(np.arange(states), width)

@@ -1,0 +1,100 @@
+"""Acting: many environments in step, never stopping, restarted when an episode ends.
+
+Only this file touches an environment. What it hands over, a `Batch`, holds observations
+and actions but no rewards: a solver adds those of the reward it is given, so a batch
+outlives a change of reward. An environment that is stepped elsewhere needs its own
+`start` and `act`, and nothing more.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.policies import AbstractDistribution, AbstractPolicy
+
+
+class Actors(eqx.Module):
+    """Environments in the middle of their episodes."""
+
+    states: PyTree[Array]  # Leaves start with the axis of environments.
+    times: Int[Array, " envs"]  # Steps since the last reset.
+
+
+class Batch(eqx.Module):
+    """A stretch of experience of every environment; episodes begin and end inside it.
+
+    `next_observations` are those before a restart: what the last action led to. A step
+    that is `truncated` was cut off there and is bootstrapped; one that is `terminated`
+    has no future.
+    """
+
+    observations: Float[Array, "steps envs obs"]
+    actions: Int[Array, "steps envs"] | Float[Array, "steps envs act"]
+    next_observations: Float[Array, "steps envs obs"]
+    terminated: Bool[Array, "steps envs"]
+    truncated: Bool[Array, "steps envs"]
+    times: Int[Array, "steps envs"]
+
+    @property
+    def num_episodes(self) -> Float[Array, ""]:
+        """How many episodes began, at least 1: what sums over steps are divided by."""
+        began = jnp.sum((self.times == 0).astype(jnp.float32))
+        return jnp.maximum(began, 1.0)
+
+
+def start(
+    environment: AbstractEnvironment, num_envs: int, *, key: PRNGKeyArray
+) -> Actors:
+    """Fresh environments whose clocks are spread evenly over the horizon.
+
+    So a batch always sees all parts of an episode, and the environments do not restart
+    all at once. The first episode of each is cut short.
+    """
+    states = jax.vmap(lambda key: environment.reset(key=key))(jr.split(key, num_envs))
+    times = jnp.arange(num_envs, dtype=jnp.int32) * environment.horizon // num_envs
+    return Actors(states, times)
+
+
+def act(
+    environment: AbstractEnvironment,
+    policy: AbstractPolicy,
+    actors: Actors,
+    num_steps: int,
+    *,
+    key: PRNGKeyArray,
+) -> tuple[Actors, Batch]:
+    """Takes `num_steps` steps in every environment."""
+
+    def one(state, time, key):
+        action_key, dynamics_key, reset_key = jr.split(key, 3)
+        observation = environment.observe(state)
+        action = policy.sample(observation, key=action_key)
+        after, terminated = environment.advance(state, action, key=dynamics_key)
+        truncated = ~terminated & (time + 1 >= environment.horizon)
+        reached = environment.observe(after)
+        taken = observation, action, reached, terminated, truncated, time
+        fresh = environment.reset(key=reset_key)
+        over = terminated | truncated
+        restart = lambda new, old: jnp.where(over, new, old)
+        return jax.tree.map(restart, fresh, after), jnp.where(over, 0, time + 1), taken
+
+    def step(actors, key):
+        keys = jr.split(key, actors.times.shape[0])
+        states, times, taken = jax.vmap(one)(actors.states, actors.times, keys)
+        return Actors(states, times), taken
+
+    actors, taken = jax.lax.scan(step, actors, jr.split(key, num_steps))
+    return actors, Batch(*taken)
+
+
+def distributions(
+    policy: AbstractPolicy, observations: Float[Array, "*batch obs"]
+) -> AbstractDistribution:
+    """The policy's distributions, their leaves starting with the batch's axes."""
+    per_observation = policy.distribution
+    for _ in range(observations.ndim - 1):
+        per_observation = jax.vmap(per_observation)
+    return per_observation(observations)

@@ -1,0 +1,115 @@
+"""What every inner solver offers, and what it says about its answer."""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.policies import AbstractPolicy
+from hyperirl.problem import Problem
+
+Reward = Callable[[Array, Array], Array]  # r(observation, action); a pytree.
+
+
+def hyperparameter(default: float):
+    """A field for a number that may change without anything being compiled again."""
+    as_array = lambda value: jnp.asarray(value, jnp.float32)
+    return eqx.field(converter=as_array, default_factory=lambda: as_array(default))
+
+
+class Report(eqx.Module):
+    """How well the inner problem is solved, at the policy that is returned.
+
+    Quantities are those of `L_inner = E sum_t gamma^t (alpha log pi - r)`, estimated
+    from experience of the returned policy; `docs/inner.md` says how to read them. What
+    a solver cannot know is NaN.
+    """
+
+    gradient_norm: Float[Array, ""]  # Of the estimated gradient of L_inner...
+    gradient_norm_error: Float[Array, ""]  # ...and its standard error.
+    gradient_norm_squared: Float[Array, ""]  # Without the bias that noise adds.
+    kl: Float[Array, ""]  # Mean KL(after, before) of the last update.
+    entropy: Float[Array, ""]  # Mean over the states visited.
+    soft_return: Float[Array, ""]  # -L_inner: discounted, with its entropy.
+    gap: Float[Array, ""]  # L_inner - min L_inner: exact, or estimated...
+    gap_error: Float[Array, ""]  # ...with this standard error (0: exact).
+    steps: Int[Array, ""]  # Environment steps of this solve.
+
+
+class AbstractInnerSolver(eqx.Module):
+    """Minimizes `L_inner` over the parameters of a policy, for a given reward.
+
+    Fields that are numbers of the algorithm are arrays, so that changing them compiles
+    nothing; fields that are sizes are static.
+    """
+
+    @property
+    @abc.abstractmethod
+    def steps_per_update(self) -> int:
+        """Environment steps taken for one update."""
+
+    @abc.abstractmethod
+    def init(
+        self,
+        environment: AbstractEnvironment,
+        policy: AbstractPolicy,
+        *,
+        key: PRNGKeyArray,
+    ) -> Any:
+        """A state to start from: a pytree whose field `policy` is `policy`."""
+
+    @abc.abstractmethod
+    def run(
+        self,
+        environment: AbstractEnvironment,
+        reward: Reward,
+        state: Any,
+        problem: Problem,
+        num_updates: Int[Array, ""],
+        *,
+        key: PRNGKeyArray,
+    ) -> tuple[Any, Report]:
+        """What `solve` compiles."""
+
+    def solve(
+        self,
+        environment: AbstractEnvironment,
+        reward: Reward,
+        state: Any,
+        problem: Problem,
+        num_updates: int | Int[Array, ""],
+        *,
+        key: PRNGKeyArray,
+    ) -> tuple[Any, Report]:
+        """Improves `state.policy` by `num_updates` updates, in one compiled call.
+
+        Compiled once for each combination of sizes: other reward parameters, another
+        problem, learning rate, number of updates or key run the same program.
+        """
+        num_updates = jnp.asarray(num_updates, jnp.int32)
+        return _solve(self, environment, reward, state, problem, num_updates, key)
+
+
+@eqx.filter_jit
+def _solve(solver, environment, reward, state, problem, num_updates, key):
+    return solver.run(environment, reward, state, problem, num_updates, key=key)
+
+
+def repeat(num_times: Int[Array, ""], body: Callable, state: Any) -> Any:
+    """`state = body(i, state)` for `i < num_times`, compiled.
+
+    Unlike `jax.lax.fori_loop`, the state may hold things that are not arrays.
+    """
+    arrays, rest = eqx.partition(state, eqx.is_array)
+
+    def step(i, arrays):
+        new = body(i, eqx.combine(arrays, rest))
+        return eqx.filter(new, eqx.is_array)
+
+    start = jnp.zeros((), jnp.int32)
+    return eqx.combine(jax.lax.fori_loop(start, num_times, step, arrays), rest)
