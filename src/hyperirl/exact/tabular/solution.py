@@ -67,6 +67,13 @@ def policy_value(
     return jnp.linalg.solve(jnp.eye(gain.size) - problem.discount * moves, gain)
 
 
+def _backup(mdp: Tabular, reward: Array, problem: Problem, v: Array) -> SoftValues:
+    q = reward + problem.discount * kernel(mdp) @ v
+    scaled = q / problem.temperature
+    v = problem.temperature * jax.nn.logsumexp(scaled, axis=1)
+    return SoftValues(q, v, jax.nn.log_softmax(scaled))
+
+
 def soft_value_iteration(
     mdp: Tabular, reward: Float[Array, "states actions"], problem: Problem
 ) -> SoftValues:
@@ -79,13 +86,10 @@ def soft_value_iteration(
     """
     reward, problem = float64((reward, problem))
 
-    def values(v: Float[Array, " states"]) -> SoftValues:
-        q = reward + problem.discount * kernel(mdp) @ v
-        v = problem.temperature * jax.nn.logsumexp(q / problem.temperature, axis=1)
-        return SoftValues(q, v, (q - v[:, None]) / problem.temperature)
-
     def newton(v: Float[Array, " states"]) -> Float[Array, " states"]:
-        return policy_value(mdp, values(v).logits, reward, problem)
+        return policy_value(
+            mdp, _backup(mdp, reward, problem, v).logits, reward, problem
+        )
 
     def unfinished(carry) -> Array:
         step, old, new = carry
@@ -99,7 +103,7 @@ def soft_value_iteration(
     start = jnp.zeros(mdp.num_states)
     carry = (0, start, jax.lax.stop_gradient(newton(start)))
     _, _, v = jax.lax.while_loop(unfinished, advance, jax.lax.stop_gradient(carry))
-    return values(newton(newton(jax.lax.stop_gradient(v))))
+    return _backup(mdp, reward, problem, newton(newton(jax.lax.stop_gradient(v))))
 
 
 def finite_soft_value_iteration(
@@ -115,9 +119,8 @@ def finite_soft_value_iteration(
     reward, problem = float64((reward, problem))
 
     def backup(v: Float[Array, " states"], _):
-        q = reward + problem.discount * kernel(mdp) @ v
-        v = problem.temperature * jax.nn.logsumexp(q / problem.temperature, axis=1)
-        return v, SoftValues(q, v, (q - v[:, None]) / problem.temperature)
+        values = _backup(mdp, reward, problem, v)
+        return values.v, values
 
     end = jnp.zeros(mdp.num_states)
     _, values = jax.lax.scan(backup, end, length=horizon, reverse=True)
