@@ -1,9 +1,15 @@
 """Demonstrations: reading, checking, writing, summarizing and collecting them."""
 
 from hyperirl.demos.checks import check_against as check_against
+from hyperirl.demos.collecting import collect as collect
 from hyperirl.demos.demos import Demos as Demos
 from hyperirl.demos.demos import split as split
 from hyperirl.demos.errors import DemosError as DemosError
+from hyperirl.demos.experts import QUICK as QUICK
+from hyperirl.demos.experts import THOROUGH as THOROUGH
+from hyperirl.demos.experts import Effort as Effort
+from hyperirl.demos.experts import Expert as Expert
+from hyperirl.demos.experts import soft_optimal_expert as soft_optimal_expert
 from hyperirl.demos.flat import from_episodes as from_episodes
 from hyperirl.demos.flat import from_flat as from_flat
 from hyperirl.demos.flat import to_flat as to_flat
@@ -12,3 +18,6 @@ from hyperirl.demos.loading import environment_of as environment_of
 from hyperirl.demos.loading import load as load
 from hyperirl.demos.loading import save as save
 from hyperirl.demos.provenance import Provenance as Provenance
+from hyperirl.demos.summary import Spread as Spread
+from hyperirl.demos.summary import Summary as Summary
+from hyperirl.demos.summary import summarize as summarize

@@ -1,0 +1,69 @@
+"""Demonstrations of a soft-optimal expert, made here."""
+
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+import equinox as eqx
+import jax.random as jr
+
+from hyperirl import environments
+from hyperirl.demos.checks import check_against
+from hyperirl.demos.demos import Demos
+from hyperirl.demos.errors import DemosError
+from hyperirl.demos.experts import QUICK, Effort, Progress, soft_optimal_expert
+from hyperirl.demos.provenance import Provenance
+from hyperirl.policies import log_probs
+from hyperirl.problem import problem as make_problem
+from hyperirl.rollout import rollout
+
+
+def collect(
+    environment: str,
+    num_episodes: int = 100,
+    *,
+    seed: int = 0,
+    temperature: float = 0.1,
+    discount: float = 0.99,
+    options: Mapping[str, Any] | None = None,
+    effort: Effort = QUICK,
+    on_progress: Progress | None = None,
+) -> Demos:
+    """Episodes of the soft-optimal expert for an environment's true reward.
+
+    The same arguments give the same demonstrations on the same machine.
+
+    Args:
+        environment: A name in `hyperirl.environments.names`.
+        num_episodes: How many episodes.
+        seed: Decides the expert's training and the episodes.
+        temperature: `alpha` of the expert: how much its entropy is worth.
+        discount: `gamma` of the expert.
+        options: Options the environment is made with: numbers, strings and lists.
+        effort: How long an expert that is not known in closed form is trained.
+        on_progress: Called with the fraction of the training done and a few words.
+    """
+    if num_episodes < 1:
+        raise DemosError(f"Cannot collect {num_episodes} episodes; ask for at least 1.")
+    options = {} if options is None else dict(options)
+    world = environments.make(environment, **options)
+    problem = make_problem(temperature, discount)
+    expert_key, rollout_key = jr.split(jr.key(seed))
+    expert = soft_optimal_expert(
+        world, problem, effort=effort, key=expert_key, on_progress=on_progress
+    )
+    batch = rollout(world, expert.policy, num_episodes, key=rollout_key)
+    provenance = Provenance(
+        environment=environment,
+        options=options,
+        horizon=world.horizon,
+        temperature=temperature,
+        discount=discount,
+        expert=expert.description,
+        report=expert.report,
+        seed=seed,
+        hyperirl_version=metadata.version("hyperirl"),
+    )
+    demos = Demos(batch, provenance, eqx.filter_jit(log_probs)(expert.policy, batch))
+    check_against(demos, world)
+    return demos

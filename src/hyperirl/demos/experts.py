@@ -1,0 +1,135 @@
+"""Soft-optimal experts: in closed form where there is one, by PPO elsewhere."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.random as jr
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from hyperirl import exact
+from hyperirl.environments import LQR, AbstractEnvironment, Tabular
+from hyperirl.inner import PPO, Report
+from hyperirl.policies import AbstractPolicy, mlp_policy
+from hyperirl.problem import Problem
+from hyperirl.rewards import TableReward
+from hyperirl.spaces import Box
+
+Progress = Callable[[float, str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How long an expert that has no closed form is trained."""
+
+    num_updates: int = 300
+    """Updates of the policy, each on fresh experience."""
+    num_envs: int = 64
+    """Environments that act at the same time; more make an update less noisy."""
+
+    def __post_init__(self):
+        if self.num_updates < 1 or self.num_envs < 1:
+            raise ValueError(
+                f"Training an expert takes at least one update and one environment, "
+                f"got {self.num_updates} and {self.num_envs}."
+            )
+
+
+QUICK = Effort()
+THOROUGH = Effort(num_updates=1000, num_envs=256)
+
+
+@dataclasses.dataclass(frozen=True)
+class Expert:
+    """A policy, and how it was made."""
+
+    policy: AbstractPolicy
+    description: str
+    report: dict[str, Any]
+
+
+def soft_optimal_expert(
+    environment: AbstractEnvironment,
+    problem: Problem,
+    *,
+    effort: Effort,
+    key: PRNGKeyArray,
+    on_progress: Progress | None = None,
+) -> Expert:
+    """The policy that is soft-optimal for the environment's true reward."""
+    match environment:
+        case Tabular():
+            solve = eqx.filter_jit(exact.tabular.soft_optimal_policy)
+            policy = solve(environment, TableReward(environment.rewards), problem)
+            return Expert(policy, "exact: soft value iteration", {})
+        case LQR(max_action=math.inf, max_norm=math.inf):
+            solve = eqx.filter_jit(exact.lqr.soft_optimal_policy)
+            policy = solve(environment, exact.lqr.true_reward(environment), problem)
+            return Expert(policy, "exact: soft Riccati equation", {})
+    return _train(environment, problem, effort, key, on_progress)
+
+
+_NUM_CHUNKS = 20  # How often progress is reported.
+_FIRST_RATE, _LAST_RATE = 1e-3, 1e-5
+
+
+def _train(
+    environment: AbstractEnvironment,
+    problem: Problem,
+    effort: Effort,
+    key: PRNGKeyArray,
+    on_progress: Progress | None,
+) -> Expert:
+    """PPO whose learning rate falls to almost nothing, so that the policy settles."""
+    policy_key, init_key, solve_key = jr.split(key, 3)
+    space = environment.action_space
+    policy = mlp_policy(
+        environment.observation_size,
+        space,
+        key=policy_key,
+        covariance="state",
+        squash=isinstance(space, Box) and math.isfinite(space.high - space.low),
+    )
+    state = _solver(effort, 0.0, 1.0).init(environment, policy, key=init_key)
+    ends = np.linspace(0, effort.num_updates, _NUM_CHUNKS + 1).astype(int)
+    report = None
+    for chunk, (start, end) in enumerate(itertools.pairwise(ends)):
+        shares = start / effort.num_updates, end / effort.num_updates
+        state, report = _solver(effort, *shares).solve(
+            environment,
+            environment.reward,
+            state,
+            problem,
+            int(end - start),
+            key=jr.fold_in(solve_key, chunk),
+        )
+        if on_progress is not None:
+            on_progress(shares[1], f"soft return {report.soft_return:.2f}")
+    steps = effort.num_updates * _solver(effort, 0.0, 1.0).steps_per_update
+    description = f"PPO: {effort.num_updates} updates, {steps} steps"
+    return Expert(state.policy, description, _plain(report) | {"steps": steps})
+
+
+def _solver(effort: Effort, start: float, end: float) -> PPO:
+    """For the part of the training between two shares of it."""
+    rate = lambda share: _FIRST_RATE * (_LAST_RATE / _FIRST_RATE) ** share
+    return PPO(
+        learning_rate=rate(start),
+        critic_rate=2 * rate(start),
+        final_rate=rate(end) / rate(start),
+        num_envs=effort.num_envs,
+    )
+
+
+def _plain(report: Report | None) -> dict[str, Any]:
+    """The report as numbers; what a solver cannot know is left out."""
+    numbers = (
+        {}
+        if report is None
+        else {name: float(value) for name, value in vars(report).items()}
+    )
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
