@@ -65,6 +65,11 @@ class MLP(eqx.Module):
             activation: Between the layers, elementwise.
             dtype: Of the parameters.
         """
+        if len(sizes) < 2 or min(sizes) < 1:
+            raise ValueError(
+                "`sizes` are the input size, any hidden sizes and the output size, all "
+                f"positive; got {tuple(sizes)}."
+            )
         gains = [math.sqrt(2)] * (len(sizes) - 2) + [output_gain]
         keys = jr.split(key, len(gains))
         shapes = zip(sizes[:-1], sizes[1:], strict=True)
@@ -98,6 +103,14 @@ class MLP(eqx.Module):
             delta = slope * (layer.weight.T @ delta)
             deltas.append(delta)
         return list(zip(activations, deltas[::-1], strict=True))
+
+
+def linear_map(weight: Float[Array, "out in"]) -> MLP:
+    """The network `x -> weight @ x`, without hidden layers or biases."""
+    size_out, size_in = weight.shape
+    draw = lambda key: MLP((size_in, size_out), key=key, use_bias=False)
+    shapes = eqx.filter_eval_shape(draw, jr.key(0))  # Draws nothing.
+    return eqx.tree_at(lambda network: network.layers[0].weight, shapes, weight)
 
 
 def _linear(shape, gain, use_bias, dtype, key) -> eqx.nn.Linear:

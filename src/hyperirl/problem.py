@@ -1,5 +1,7 @@
 """The two numbers that both levels of the problem share."""
 
+import math
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -18,10 +20,11 @@ class Problem(eqx.Module):
 
 def problem(temperature: float = 0.1, discount: float = 0.99) -> Problem:
     """A `Problem` from plain numbers, checked; in `float32`."""
-    if not temperature > 0:
+    if not (temperature > 0 and math.isfinite(temperature)):
         raise ValueError(
-            f"`temperature` must be positive, got {temperature}: without entropy the "
-            "policy that explains the demonstrations is not unique. The paper uses 0.1."
+            f"`temperature` must be positive and finite, got {temperature}: without "
+            "entropy the policy that explains the demonstrations is not unique. The "
+            "paper uses 0.1."
         )
     if not 0 < discount < 1:
         raise ValueError(

@@ -22,7 +22,8 @@ def rollout(
 ) -> Trajectories:
     """Plays whole episodes in parallel, each from its own reset.
 
-    An episode that terminates early stays in its last state, masked.
+    An episode that terminates early stays in its last state, masked. Once all have
+    terminated nothing is computed any more.
 
     Args:
         environment: Where to act.
@@ -32,30 +33,46 @@ def rollout(
         horizon: Where episodes are cut; the environment's own by default.
     """
     num_steps = environment.horizon if horizon is None else horizon
+    if num_episodes < 1 or num_steps < 1:
+        raise ValueError(
+            "A rollout needs at least one episode of at least one step, got "
+            f"num_episodes={num_episodes} and a horizon of {num_steps}."
+        )
     reset_key, step_key = jr.split(key)
     states = jax.vmap(lambda key: environment.reset(key=key))(
         jr.split(reset_key, num_episodes)
     )
 
-    def one(state, alive, key):
-        action_key, dynamics_key = jr.split(key)
-        observation = environment.observe(state)
+    def one(state, alive, observation, action_key, dynamics_key):
         action = policy.sample(observation, key=action_key)
         transition = environment.step(state, action, key=dynamics_key)
         keep = lambda new, old: jnp.where(alive, new, old)
         next_state = jax.tree.map(keep, transition.state, state)
         reward = jnp.where(alive, transition.reward, 0.0)
-        ended = alive & transition.terminated
-        return next_state, ended, (observation, action, reward, alive)
+        return next_state, alive & ~transition.terminated, action, reward
 
-    def step(carry, key):
+    def play(states, alive, observations, keys):
+        # Two keys, each split once: random bits are a third of the time, and those of
+        # deterministic dynamics are never computed this way.
+        action_keys, dynamics_keys = (jr.split(key, num_episodes) for key in keys)
+        return jax.vmap(one)(states, alive, observations, action_keys, dynamics_keys)
+
+    def rest(states, alive, observations, keys):
+        nothing = jax.eval_shape(play, states, alive, observations, keys)[2:]
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), nothing)
+        return states, alive, *zeros
+
+    def step(carry, keys):
         states, alive = carry
-        keys = jr.split(key, num_episodes)
-        states, ended, taken = jax.vmap(one)(states, alive, keys)
-        return (states, alive & ~ended), taken
+        observations = jax.vmap(environment.observe)(states)
+        states, still_alive, actions, rewards = jax.lax.cond(
+            jnp.any(alive), play, rest, states, alive, observations, keys
+        )
+        return (states, still_alive), (observations, actions, rewards, alive)
 
     init = states, jnp.ones(num_episodes, bool)
-    (states, alive), taken = jax.lax.scan(step, init, jr.split(step_key, num_steps))
+    keys = jr.split(step_key, (num_steps, 2))
+    (states, alive), taken = jax.lax.scan(step, init, keys)
     observations, actions, rewards, mask = jax.tree.map(
         lambda leaf: jnp.swapaxes(leaf, 0, 1), taken
     )

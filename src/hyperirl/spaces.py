@@ -10,6 +10,10 @@ class Discrete:
 
     num_actions: int
 
+    def __post_init__(self):
+        if self.num_actions < 1:
+            raise ValueError(f"There must be a choice, got {self.num_actions} actions.")
+
 
 @dataclasses.dataclass(frozen=True)
 class Box:
@@ -18,6 +22,14 @@ class Box:
     size: int
     low: float = -math.inf
     high: float = math.inf
+
+    def __post_init__(self):
+        if self.size < 1:
+            raise ValueError(f"An action needs at least one number, got {self.size}.")
+        if not self.low < self.high:  # Also catches NaN.
+            raise ValueError(
+                f"`low` must be below `high`, got low={self.low} and high={self.high}."
+            )
 
 
 ActionSpace = Discrete | Box

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 
@@ -41,6 +42,17 @@ class Trajectories(eqx.Module):
                     "one more observation than actions: repeat the last one if the "
                     "observation after the last action was not recorded."
                 )
+        if self.mask.dtype != jnp.bool_ or self.terminated.dtype != jnp.bool_:
+            raise ValueError(
+                "`mask` and `terminated` must be Boolean, got "
+                f"{self.mask.dtype} and {self.terminated.dtype}."
+            )
+        if self.actions.ndim != (2 if self.discrete else 3):
+            raise ValueError(
+                "Actions are integers of shape (episodes, steps), or vectors of "
+                "floating-point numbers of shape (episodes, steps, size); got "
+                f"{self.actions.dtype} of shape {self.actions.shape}."
+            )
 
     @property
     def num_episodes(self) -> int:
@@ -55,7 +67,7 @@ class Trajectories(eqx.Module):
     @property
     def lengths(self) -> Int[Array, " episodes"]:
         """The number of actions of each episode."""
-        return jnp.sum(self.mask, axis=1)
+        return jnp.sum(self.mask, axis=1, dtype=jnp.int32)
 
     @property
     def discrete(self) -> bool:
@@ -63,10 +75,35 @@ class Trajectories(eqx.Module):
         return jnp.issubdtype(self.actions.dtype, jnp.integer)
 
     def __getitem__(self, episodes) -> "Trajectories":
-        """The episodes picked by a slice, a mask or an array of indices."""
-        if isinstance(episodes, int | np.integer):
-            episodes = slice(episodes, episodes + 1 or None)
+        """The episodes picked by a number, a slice, a mask or an array of numbers."""
+        if not isinstance(episodes, slice | Tracer):
+            # JAX would quietly take the last episode for one that does not exist.
+            episodes = np.arange(self.num_episodes)[np.asarray(episodes)]
+        if not isinstance(episodes, slice):
+            episodes = jnp.atleast_1d(episodes)
         return jax.tree.map(lambda leaf: leaf[episodes], self)
+
+
+def steps_taken(
+    trajectories: Trajectories,
+) -> tuple[
+    Float[Array, "episodes steps obs"],
+    Int[Array, "episodes steps"] | Float[Array, "episodes steps act"],
+]:
+    """Observations and actions, with an episode's first step in place of its padding.
+
+    So whatever is computed from them is finite if it is finite on the steps taken, and
+    so are its derivatives: `where(mask, f(x), 0)` alone has the derivative `0 * f'(x)`,
+    which is NaN if the padding `x` is.
+    """
+
+    def fill(leaf: Array) -> Array:
+        mask = trajectories.mask.reshape(
+            trajectories.mask.shape + (1,) * (leaf.ndim - 2)
+        )
+        return jnp.where(mask, leaf, leaf[:, :1])
+
+    return fill(trajectories.observations[:, :-1]), fill(trajectories.actions)
 
 
 def discount_weights(
@@ -86,8 +123,8 @@ def returns(
 ) -> Float[Array, " episodes"]:
     """`sum_t discount ** t * rewards_t` of each episode."""
     weights = discount_weights(trajectories, discount)
-    # `where` and not a product: padding may hold anything, NaN included.
-    return jnp.sum(jnp.where(trajectories.mask, weights * rewards, 0.0), axis=1)
+    # Not only a product with zero: padding may hold anything, NaN included.
+    return jnp.sum(weights * jnp.where(trajectories.mask, rewards, 0.0), axis=1)
 
 
 def pad(trajectories: Trajectories, num_steps: int) -> Trajectories:
@@ -110,10 +147,18 @@ def pad(trajectories: Trajectories, num_steps: int) -> Trajectories:
 def concatenate(batches: Sequence[Trajectories]) -> Trajectories:
     """All episodes of all batches, padded to the longest.
 
-    True rewards are kept only if every batch has them.
+    True rewards are kept only if every batch has them. Numbers take the type they have
+    in the first batch.
     """
     if not batches:
         raise ValueError("Nothing to concatenate: got no batch of trajectories.")
+    kinds = [_kind(batch) for batch in batches]
+    for i, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            raise ValueError(
+                "Only episodes of the same environment can be concatenated: batch 0 "
+                f"has {kinds[0]}, batch {i} has {kind}."
+            )
     if any(batch.rewards is None for batch in batches):
         no_rewards = lambda batch: eqx.tree_at(
             lambda b: b.rewards, batch, None, is_leaf=lambda leaf: leaf is None
@@ -121,7 +166,17 @@ def concatenate(batches: Sequence[Trajectories]) -> Trajectories:
         batches = [no_rewards(batch) for batch in batches]
     num_steps = max(batch.num_steps for batch in batches)
     padded = [pad(batch, num_steps) for batch in batches]
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *padded)
+
+    def join(*leaves: Array) -> Array:
+        return jnp.concatenate([leaf.astype(leaves[0].dtype) for leaf in leaves])
+
+    return jax.tree.map(join, *padded)
+
+
+def _kind(trajectories: Trajectories) -> str:
+    discrete, size = trajectories.discrete, trajectories.actions.shape[-1]
+    actions = "discrete actions" if discrete else f"action vectors of size {size}"
+    return f"observations of size {trajectories.observations.shape[2]} and {actions}"
 
 
 def split(
@@ -150,8 +205,9 @@ def split(
             "more demonstrations or fewer parts."
         )
     bounds = np.round(np.cumsum(fractions) * total).astype(int)
-    # Room for one episode on either side of every cut.
-    bounds = np.maximum(bounds, np.arange(1, parts + 1))
-    bounds = np.minimum(bounds, total - np.arange(parts)[::-1])
+    # Every cut at least one episode after the one before it, and none too late.
+    nth = np.arange(1, parts + 1)
+    bounds = nth + np.maximum.accumulate(np.maximum(bounds - nth, 0))
+    bounds = np.minimum(bounds, total - parts + nth)
     order = np.random.default_rng(seed).permutation(total)
     return tuple(trajectories[part] for part in np.split(order, bounds[:-1]))

@@ -30,7 +30,8 @@ def make(name: str, **options) -> AbstractEnvironment:
 
     Args:
         name: One of `names`.
-        **options: Fields of the environment to change, such as `half_length=1.0`.
+        **options: What to change about it, such as `half_length=1.0`: fields of the
+            environment, or arguments of `random_mdp` (and `seed`) and `grid_world`.
     """
     if name not in _NAMED:
         raise ValueError(

@@ -17,7 +17,7 @@ class CartPole(AbstractEnvironment):
     With `terminates` the episode ends when the pole falls or the cart leaves the track,
     and the reward is 1 a step. Without, it goes on, and the reward is 1 while the pole
     is up and the cart on the track: then the return is more than the episode's length.
-    The angle is wrapped to (-pi, pi] in that case.
+    The angle is wrapped to [-pi, pi] in that case.
     """
 
     gravity: Float[Array, ""] = parameter(9.8)
@@ -71,7 +71,7 @@ class CartPole(AbstractEnvironment):
         acceleration = push - pole_moment * angle_acceleration * cos / mass
         angle = angle + self.time_step * spin
         if not self.terminates:
-            angle = jnp.arctan2(jnp.sin(angle), jnp.cos(angle))
+            angle = angle - 2 * math.pi * jnp.round(angle / (2 * math.pi))
         state = jnp.stack(
             [
                 x + self.time_step * velocity,

@@ -6,6 +6,7 @@ changed (for transfer) without compiling anything again. It acts on one state; c
 """
 
 import abc
+from collections.abc import Mapping
 
 import equinox as eqx
 import jax
@@ -15,14 +16,37 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 from hyperirl.spaces import ActionSpace
 
 
-def parameter(default):
-    """A field for numbers of the dynamics: an array, `float32` unless it has a type."""
+def parameter(default, *, keep_type: bool = False):
+    """A field for numbers of the dynamics: an array in `float32`.
+
+    Args:
+        default: Its value if none is given.
+        keep_type: Whether JAX arrays keep their type: for environments that can be
+            simulated, or solved, in `float64`.
+    """
 
     def as_array(value):
-        keep = isinstance(value, jax.Array)
+        keep = keep_type and isinstance(value, jax.Array)
         return jnp.asarray(value, value.dtype if keep else jnp.float32)
 
     return eqx.field(converter=as_array, default_factory=lambda: as_array(default))
+
+
+def check_shapes_and_types(environment, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises unless the named fields have these shapes and all the same type."""
+    fields = {name: getattr(environment, name) for name in shapes}
+    for name, shape in shapes.items():
+        if fields[name].shape != shape:
+            raise ValueError(
+                f"`{name}` has shape {fields[name].shape}, but beside the others it "
+                f"must have shape {shape}."
+            )
+    if len({field.dtype for field in fields.values()}) > 1:
+        types = ", ".join(f"{name}: {field.dtype}" for name, field in fields.items())
+        raise ValueError(
+            f"All arrays must have the same type, got {types}. Arrays of JAX keep "
+            "theirs; anything else, and every default, is float32."
+        )
 
 
 class Transition(eqx.Module):

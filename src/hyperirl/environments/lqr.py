@@ -10,7 +10,11 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from hyperirl.environments.environment import AbstractEnvironment, parameter
+from hyperirl.environments.environment import (
+    AbstractEnvironment,
+    check_shapes_and_types,
+    parameter,
+)
 from hyperirl.spaces import Box
 
 _A = [[1, 0.1, 0, 0], [0, 1, 0, 0.02], [0, 0, 1, 0.1], [0, 0.02, 0, 1]]
@@ -28,12 +32,16 @@ class LQR(AbstractEnvironment):
     by default, which keeps the closed form exact; the paper has them at 5 and 50.
     """
 
-    A: Float[Array, "obs obs"] = parameter(_A)
-    B: Float[Array, "obs act"] = parameter(_B)
-    Q: Float[Array, "obs obs"] = parameter(np.diag([1, 0.1, 1, 0.1]))
-    R: Float[Array, "act act"] = parameter(0.1 * np.eye(2))
-    noise_root: Float[Array, "obs obs"] = parameter(1e-3**0.5 * np.eye(4))
-    initial_root: Float[Array, "obs obs"] = parameter(np.diag([1, 0.5, 1, 0.5]))
+    A: Float[Array, "obs obs"] = parameter(_A, keep_type=True)
+    B: Float[Array, "obs act"] = parameter(_B, keep_type=True)
+    Q: Float[Array, "obs obs"] = parameter(np.diag([1, 0.1, 1, 0.1]), keep_type=True)
+    R: Float[Array, "act act"] = parameter(0.1 * np.eye(2), keep_type=True)
+    noise_root: Float[Array, "obs obs"] = parameter(
+        1e-3**0.5 * np.eye(4), keep_type=True
+    )
+    initial_root: Float[Array, "obs obs"] = parameter(
+        np.diag([1, 0.5, 1, 0.5]), keep_type=True
+    )
     max_action: float = eqx.field(static=True, default=float("inf"))
     max_norm: float = eqx.field(static=True, default=float("inf"))
     horizon: int = eqx.field(static=True, default=100)
@@ -42,17 +50,13 @@ class LQR(AbstractEnvironment):
         obs, act = self.B.shape
         shapes = {
             "A": (obs, obs),
+            "B": (obs, act),
             "Q": (obs, obs),
             "R": (act, act),
             "noise_root": (obs, obs),
             "initial_root": (obs, obs),
         }
-        for name, shape in shapes.items():
-            if getattr(self, name).shape != shape:
-                raise ValueError(
-                    f"With B of shape {self.B.shape}, {name} must have shape {shape}, "
-                    f"got {getattr(self, name).shape}."
-                )
+        check_shapes_and_types(self, shapes)
 
     @property
     def observation_size(self) -> int:

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
 
 from hyperirl.environments.environment import (
@@ -22,8 +23,12 @@ class Tabular(AbstractEnvironment):
     task is over after that action.
     """
 
-    transitions: Float[Array, "states actions states"] = parameter(np.ones((1, 1, 1)), keep_type=True)
-    rewards: Float[Array, "states actions"] = parameter(np.zeros((1, 1)), keep_type=True)
+    transitions: Float[Array, "states actions states"] = parameter(
+        np.ones((1, 1, 1)), keep_type=True
+    )
+    rewards: Float[Array, "states actions"] = parameter(
+        np.zeros((1, 1)), keep_type=True
+    )
     initial: Float[Array, " states"] = parameter(np.ones(1), keep_type=True)
     horizon: int = eqx.field(static=True, default=100)
 
@@ -73,16 +78,17 @@ class Tabular(AbstractEnvironment):
 
 
 def _check_probabilities(name: str, array: Array, *, at_least: float) -> None:
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         return  # Its numbers are not known yet.
-    sums = np.asarray(array, np.float64).sum(axis=-1)
-    wrong = (sums < at_least - 1e-4) | (sums > 1 + 1e-4) | (array < 0).any(axis=-1)
-    if wrong.any():
+    numbers = np.asarray(array, np.float64)
+    sums = numbers.sum(axis=-1)
+    right = (sums > at_least - 1e-4) & (sums < 1 + 1e-4) & (numbers >= 0).all(axis=-1)
+    if not right.all():
         total = "1" if at_least else "at most 1"
         raise ValueError(
             f"`{name}` must hold probabilities: nothing negative, and sums over the "
             f"last axis of {total}; got sums from {sums.min():g} to {sums.max():g} and "
-            f"a smallest entry of {array.min():g}."
+            f"a smallest entry of {numbers.min():g}."
         )
 
 

@@ -94,7 +94,8 @@ class GaussianHead(AbstractHead):
             )
         if self.bounds is not None and not all(map(math.isfinite, self.bounds)):
             raise ValueError(
-                f"Only a finite box can be squashed into, got {self.bounds}."
+                "Actions can be squashed only into a finite box, got "
+                f"{self.bounds}. Leave them unsquashed, or give the space bounds."
             )
 
     @property

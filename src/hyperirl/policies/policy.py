@@ -1,6 +1,7 @@
 """Policies: a distribution over actions for every observation."""
 
 import abc
+import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -8,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
-from hyperirl.networks import MLP, Normalizer
+from hyperirl.networks import MLP, Normalizer, linear_map
 from hyperirl.policies.distributions import AbstractDistribution
 from hyperirl.policies.heads import (
     AbstractHead,
@@ -17,7 +18,7 @@ from hyperirl.policies.heads import (
     GaussianHead,
 )
 from hyperirl.spaces import ActionSpace, Discrete
-from hyperirl.trajectories import Trajectories
+from hyperirl.trajectories import Trajectories, steps_taken
 
 
 class AbstractPolicy(eqx.Module):
@@ -123,9 +124,13 @@ def mlp_policy(
     free = jnp.zeros(head.free_size, dtype)
     if isinstance(head, GaussianHead) and covariance == "state":
         bias = network.layers[-1].bias
-        if bias is not None:
-            bias = bias.at[head.size :].set(initial_log_scale)
-            network = eqx.tree_at(lambda n: n.layers[-1].bias, network, bias)
+        if bias is None:
+            raise ValueError(
+                "With covariance='state' the network's last bias is the initial "
+                "log-scale: keep `use_bias=True`, or choose another covariance."
+            )
+        bias = bias.at[head.size :].set(initial_log_scale)
+        network = eqx.tree_at(lambda n: n.layers[-1].bias, network, bias)
     elif isinstance(head, GaussianHead):
         free = free.at[: head.size].set(initial_log_scale)
     return Policy(network, free, head, normalizer)
@@ -133,24 +138,20 @@ def mlp_policy(
 
 def softmax_table(logits: Float[Array, "states actions"]) -> Policy:
     """The tabular softmax policy; observations are one-hot states."""
-    states, actions = logits.shape
-    key = jax.random.key(0)  # The weights it draws are replaced.
-    network = MLP((states, actions), key=key, use_bias=False, dtype=logits.dtype)
-    network = eqx.tree_at(lambda n: n.layers[0].weight, network, logits.T)
-    return Policy(network, jnp.zeros(0, logits.dtype), CategoricalHead(actions))
+    free = jnp.zeros(0, logits.dtype)
+    return Policy(linear_map(logits.T), free, CategoricalHead(logits.shape[1]))
 
 
 def linear_gaussian(
     gain: Float[Array, "act obs"], scale_tril: Float[Array, "act act"]
 ) -> Policy:
     """The policy `a ~ N(-gain @ observation, scale_tril @ scale_tril.T)`."""
-    act, obs = gain.shape
-    key = jax.random.key(0)  # The weights it draws are replaced.
-    network = MLP((obs, act), key=key, use_bias=False, dtype=gain.dtype)
-    network = eqx.tree_at(lambda n: n.layers[0].weight, network, -gain)
+    act = gain.shape[0]
     below = scale_tril[jnp.tril_indices(act, -1)]
     free = jnp.concatenate([jnp.log(jnp.diagonal(scale_tril)), below])
-    return Policy(network, free, GaussianHead(act, "full"))
+    # No bounds: the scale is the one given, however small or large.
+    head = GaussianHead(act, "full", log_scale_bounds=(-math.inf, math.inf))
+    return Policy(linear_map(-gain), free, head)
 
 
 def log_probs(
@@ -158,5 +159,4 @@ def log_probs(
 ) -> Float[Array, "episodes steps"]:
     """The log-probability of every action taken; 0 in the padding."""
     per_step = jax.vmap(jax.vmap(policy.log_prob))
-    values = per_step(trajectories.observations[:, :-1], trajectories.actions)
-    return jnp.where(trajectories.mask, values, 0.0)
+    return jnp.where(trajectories.mask, per_step(*steps_taken(trajectories)), 0.0)

@@ -10,7 +10,7 @@ from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
 
 from hyperirl.networks import MLP, Normalizer
 from hyperirl.spaces import ActionSpace, Discrete
-from hyperirl.trajectories import Trajectories
+from hyperirl.trajectories import Trajectories, steps_taken
 
 
 class AbstractReward(eqx.Module):
@@ -61,7 +61,7 @@ class QuadraticReward(AbstractReward):
     @classmethod
     def from_costs(cls, state_cost: Array, action_cost: Array) -> "QuadraticReward":
         """The reward with the given positive definite `Q` and `R`."""
-        return cls(jnp.linalg.cholesky(state_cost), jnp.linalg.cholesky(action_cost))
+        return cls(_root("Q", state_cost), _root("R", action_cost))
 
     @property
     def state_cost(self) -> Float[Array, "obs obs"]:
@@ -81,6 +81,16 @@ class QuadraticReward(AbstractReward):
         return -state_cost - jnp.sum((action @ self.action_root) ** 2)
 
 
+def _root(name: str, cost: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    root = jnp.linalg.cholesky(cost)
+    return eqx.error_if(
+        root,
+        jnp.isnan(root).any(),
+        f"The cost {name} is not positive definite, so it has no root. Add a small "
+        "multiple of the identity.",
+    )
+
+
 class MLPReward(AbstractReward):
     """A network on the observation and the action (one-hot if discrete).
 
@@ -91,6 +101,12 @@ class MLPReward(AbstractReward):
     num_actions: int | None = eqx.field(static=True)  # None: actions are vectors.
     normalizer: Normalizer | None = None  # Of the observation.
     clamp: float | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if self.clamp is not None and not self.clamp > 0:
+            raise ValueError(
+                f"`clamp` must be positive, got {self.clamp}; None for no limit."
+            )
 
     def __call__(
         self, observation: Float[Array, " obs"], action: Array
@@ -125,15 +141,20 @@ def mlp_reward(
 def fit_normalizer(trajectories: Trajectories) -> Normalizer:
     """Mean and scale of the observations in which actions were taken.
 
-    A component that never changes keeps its size: its scale is 1.
+    A component that never changes, up to rounding, keeps its size: its scale is 1.
     """
-    mask = trajectories.mask[:, :, None]
     observations = trajectories.observations[:, :-1]
-    count = jnp.sum(mask).astype(observations.dtype)
-    average = lambda x: jnp.sum(jnp.where(mask, x, 0.0), axis=(0, 1)) / count
-    mean = average(observations)
-    scale = jnp.sqrt(average((observations - mean[None, None, :]) ** 2))
-    return Normalizer(mean, jnp.where(scale > 1e-6, scale, 1.0))
+    # The longest type there is: in `float32`, sums over many steps lose their digits.
+    wide = jax.dtypes.canonicalize_dtype(jnp.float64)
+    mask = trajectories.mask[:, :, None]
+    x = jnp.where(mask, observations, 0.0).astype(wide)
+    count = jnp.sum(mask, dtype=wide)
+    mean = jnp.sum(x, axis=(0, 1)) / count
+    deviations = jnp.where(mask, x - mean[None, None, :], 0.0)
+    scale = jnp.sqrt(jnp.sum(deviations**2, axis=(0, 1)) / count)
+    scale = jnp.where(scale > 1e-6 * jnp.abs(mean), scale, 1.0)
+    dtype = observations.dtype
+    return Normalizer(mean.astype(dtype), scale.astype(dtype))
 
 
 def rewards_of(
@@ -141,5 +162,4 @@ def rewards_of(
 ) -> Float[Array, "episodes steps"]:
     """The reward of every step taken; 0 in the padding."""
     per_step = jax.vmap(jax.vmap(reward))
-    values = per_step(trajectories.observations[:, :-1], trajectories.actions)
-    return jnp.where(trajectories.mask, values, 0.0)
+    return jnp.where(trajectories.mask, per_step(*steps_taken(trajectories)), 0.0)
