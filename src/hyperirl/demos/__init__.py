@@ -17,6 +17,7 @@ from hyperirl.demos.loading import bundled as bundled
 from hyperirl.demos.loading import environment_of as environment_of
 from hyperirl.demos.loading import load as load
 from hyperirl.demos.loading import save as save
+from hyperirl.demos.npz import check_writable as check_writable
 from hyperirl.demos.provenance import Provenance as Provenance
 from hyperirl.demos.summary import Spread as Spread
 from hyperirl.demos.summary import Summary as Summary

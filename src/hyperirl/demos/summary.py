@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 
@@ -42,10 +41,6 @@ class Summary:
     """Of an episode, undiscounted, under the expert."""
     uniform_nll: float | None
     """The mean of the same under uniform actions, where there are such."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return dataclasses.asdict(self)
 
 
 def summarize(demos: Demos) -> Summary:

@@ -1,0 +1,51 @@
+"""The command `hyperirl`: one file a command, each parses, calls the library, prints.
+
+A command is a frozen dataclass whose fields are its options and whose `run` does it.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Annotated
+
+import tyro
+
+from hyperirl._jax import enable_compilation_cache
+from hyperirl.cli.demos import Demos
+from hyperirl.cli.version import Version
+
+# What may follow `hyperirl`; the fields of a command become its options.
+Command = (
+    Annotated[Demos, tyro.conf.subcommand("demos")]
+    | Annotated[Version, tyro.conf.subcommand("version")]
+)
+
+_DESCRIPTION = """Learn reward functions from demonstrations.
+
+For example:
+    hyperirl demos inspect cartpole
+    hyperirl demos collect --env lqr --out lqr.npz"""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Runs a command; exits with 2 and one sentence when it is given something bad.
+
+    Set `HYPERIRL_TRACEBACK=1` to see where the sentence comes from.
+    """
+    args = list(sys.argv[1:] if args is None else args)
+    if args == ["--version"]:
+        print(f"hyperirl {metadata.version('hyperirl')}")
+        return
+    command = tyro.cli(Command, prog="hyperirl", description=_DESCRIPTION, args=args)
+    enable_compilation_cache()
+    try:
+        command.run()
+    except (ValueError, OSError) as error:
+        if os.environ.get("HYPERIRL_TRACEBACK"):
+            raise
+        print(f"hyperirl: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("hyperirl: interrupted.", file=sys.stderr)
+        raise SystemExit(130) from None
