@@ -19,7 +19,9 @@ class Trajectories(eqx.Module):
     on: bootstrap).
     """
 
-    observations: Float[Array, "episodes steps+1 obs"]  # The last one has no action.
+    observations: Float[
+        Array, "episodes times obs"
+    ]  # Steps + 1: the last has no action.
     actions: Int[Array, "episodes steps"] | Float[Array, "episodes steps act"]
     mask: Bool[Array, "episodes steps"]
     terminated: Bool[Array, " episodes"]
