@@ -96,32 +96,34 @@ class TemporalDifferences(eqx.Module):
 
     `fbar` is the mean of the features over the policy's actions, and 0 after a
     termination; the last step of a truncated episode has a next observation like any
-    other. `A` is solved in `float64`, with `ridge * tr(A) / p` on its diagonal.
+    other. It is solved in `float64`, with `ridge * tr(A) / p` on the diagonal.
     """
 
     matrix: Float[Array, "p p"]
     taken: Float[Array, "episodes steps p"]  # gamma^t / N * f(s_t, a_t)
-    ridge: float = 1e-5
 
     def value_weights(
-        self, rewards: Float[Array, "episodes steps"]
+        self, rewards: Float[Array, "episodes steps"], *, ridge: float | Array = 1e-5
     ) -> Float[Array, " p"]:
         """`w` with `f(s, a) . w` the expected discounted rewards to go."""
         right = jnp.einsum("nt,ntp->p", rewards, self.taken)
-        return self._solve(self._damped, right)
+        return _solve(self._damped(ridge), right)
 
-    def adjoint_weights(self, source: Float[Array, " p"]) -> Float[Array, " p"]:
+    def adjoint_weights(
+        self, source: Float[Array, " p"], *, ridge: float | Array = 1e-5
+    ) -> Float[Array, " p"]:
         """`y` with `A' y = source`."""
-        return self._solve(self._damped.T, source)
+        return _solve(self._damped(ridge).T, source)
 
-    @property
-    def _damped(self) -> Float[Array, "p p"]:
+    def _damped(self, ridge: float | Array) -> Float[Array, "p p"]:
         matrix = self.matrix.astype(jnp.float64)
         size = matrix.shape[0]
-        return matrix + self.ridge * jnp.trace(matrix) / size * jnp.eye(size)
+        scale = jnp.asarray(ridge, jnp.float64) * jnp.trace(matrix) / size
+        return matrix + scale * jnp.eye(size, dtype=jnp.float64)
 
-    def _solve(self, matrix, right: Float[Array, " p"]) -> Float[Array, " p"]:
-        return jnp.linalg.solve(matrix, right.astype(jnp.float64)).astype(right.dtype)
+
+def _solve(matrix: Float[Array, "p p"], right: Float[Array, " p"]):
+    return jnp.linalg.solve(matrix, right.astype(jnp.float64)).astype(right.dtype)
 
 
 def temporal_differences(

@@ -1,0 +1,177 @@
+"""The hypergradient from trajectories, and how far it can be believed."""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from hyperirl.curvature import AbstractSolver, Info
+from hyperirl.hypergradient.cross import AbstractCross
+from hyperirl.hypergradient.outer import outer_gradient
+from hyperirl.networks import partition
+from hyperirl.policies import AbstractPolicy
+from hyperirl.problem import Problem
+from hyperirl.rewards import rewards_of
+from hyperirl.scores import score_rows
+from hyperirl.trajectories import Trajectories, discount_weights
+
+
+class Diagnostics(eqx.Module):
+    """What an estimate says about itself; NaN is: not known to this estimator."""
+
+    norm: Float[Array, ""]
+    """`|h|`."""
+    snr: Float[Array, ""]
+    """`|h|` over the standard deviation of its noise, from two halves of the batch."""
+    ml_irl_cosine: Float[Array, ""]
+    """Between `h` and the ML-IRL gradient: near 1 with much data, a rich policy and a
+    solved inner problem. Negative: something is wrong."""
+    solve: Info | None
+    """Of the curvature solver, where there is one."""
+
+
+class Estimate(eqx.Module):
+    """A gradient with respect to the reward's parameters: descend on `h`."""
+
+    h: PyTree[Array]
+    diagnostics: Diagnostics
+
+
+class AbstractEstimator(eqx.Module):
+    """Estimates `d L_outer(theta*(phi)) / d phi`."""
+
+    @abc.abstractmethod
+    def __call__(
+        self,
+        policy: AbstractPolicy,
+        reward: Callable,
+        expert: Trajectories,
+        agent: Trajectories,
+        problem: Problem,
+    ) -> Estimate:
+        """The hypergradient at a policy that solves the inner problem.
+
+        Args:
+            policy: The solution of the inner problem for `reward`.
+            reward: What is being learned.
+            expert: The demonstrations.
+            agent: Trajectories of `policy`; an even number of them.
+            problem: Temperature and discount.
+        """
+
+
+class Fisher(AbstractEstimator):
+    """The implicit hypergradient, with the Fisher matrix for the Hessian.
+
+    `g = grad L_outer`, `(alpha F + damping I) v = g`, and the cross product with `v`.
+    """
+
+    solver: AbstractSolver
+    cross: AbstractCross
+    expected: bool = eqx.field(static=True, default=False)
+    """Whether `F` has the expectation over actions in closed form."""
+
+    def __call__(
+        self,
+        policy: AbstractPolicy,
+        reward: Callable,
+        expert: Trajectories,
+        agent: Trajectories,
+        problem: Problem,
+    ) -> Estimate:
+        g = outer_gradient(policy, expert, problem)
+        rows = score_rows(policy, agent, problem, expected=self.expected)
+        solution = self.solver(rows, g)
+
+        def cross(part: Trajectories) -> PyTree[Array]:
+            b = self.cross.weights(policy, part, problem, solution.v)
+            return weighted_reward_gradient(reward, part, problem, b)
+
+        h = cross(agent)
+        reference = ml_irl_gradient(reward, expert, agent, problem)
+        diagnostics = Diagnostics(
+            norm=_norm(h),
+            snr=signal_to_noise(jax.vmap(cross)(halves(agent))),
+            ml_irl_cosine=cosine(h, reference),
+            solve=solution.info,
+        )
+        return Estimate(h, diagnostics)
+
+
+class MLIRL(AbstractEstimator):
+    """`h = (1/alpha) (E_pi - E_expert) sum_t gamma^t grad r` (Zeng et al., 2022)."""
+
+    def __call__(
+        self,
+        policy: AbstractPolicy,
+        reward: Callable,
+        expert: Trajectories,
+        agent: Trajectories,
+        problem: Problem,
+    ) -> Estimate:
+        gradient = lambda part: ml_irl_gradient(reward, expert, part, problem)
+        h = gradient(agent)
+        one = jnp.ones((), jnp.float32)
+        snr = signal_to_noise(jax.vmap(gradient)(halves(agent)))
+        return Estimate(h, Diagnostics(_norm(h), snr, one, None))
+
+
+def weighted_reward_gradient(
+    reward: Callable,
+    trajectories: Trajectories,
+    problem: Problem,
+    weights: Float[Array, "episodes steps"],
+) -> PyTree[Array]:
+    """`grad_phi (1/N) sum_tau sum_t gamma^t r_phi(s_t, a_t) weights_t`."""
+    params, rest = partition(reward)
+    weights = discount_weights(trajectories, problem.discount) * weights
+
+    def total(params):
+        rewards = rewards_of(eqx.combine(params, rest), trajectories)
+        return jnp.sum(weights * rewards) / trajectories.num_episodes
+
+    return jax.grad(total)(params)
+
+
+def ml_irl_gradient(
+    reward: Callable, expert: Trajectories, agent: Trajectories, problem: Problem
+) -> PyTree[Array]:
+    """`(1/alpha) (E_pi - E_expert) sum_t gamma^t grad r`."""
+    total = lambda part: weighted_reward_gradient(
+        reward, part, problem, jnp.ones_like(part.mask, part.observations.dtype)
+    )
+    difference = lambda a, b: (a - b) / problem.temperature.astype(a.dtype)
+    return jax.tree.map(difference, total(agent), total(expert))
+
+
+def halves(trajectories: Trajectories) -> Trajectories:
+    """Two halves of the episodes, stacked on a new first axis."""
+    half = trajectories.num_episodes // 2
+    split = lambda x: x[: 2 * half].reshape(2, half, *x.shape[1:])
+    return jax.tree.map(split, trajectories)
+
+
+def signal_to_noise(pair: PyTree[Array]) -> Float[Array, ""]:
+    """Of the mean of two independent estimates, stacked on the first axis.
+
+    `h1 . h2` has the square of the signal as its expectation, `|h1 - h2|^2 / 4` that of
+    the noise of their mean.
+    """
+    first, second = jax.vmap(lambda h: ravel_pytree(h)[0])(pair)
+    signal = jnp.maximum(first @ second, 0.0)
+    noise = jnp.sum((first - second) ** 2) / 4
+    return jnp.sqrt(signal / noise)
+
+
+def cosine(a: PyTree[Array], b: PyTree[Array]) -> Float[Array, ""]:
+    """Of the angle between two gradients; NaN if one is zero."""
+    a, b = ravel_pytree(a)[0], ravel_pytree(b)[0]
+    return (a @ b) / (jnp.linalg.norm(a) * jnp.linalg.norm(b))
+
+
+def _norm(h: PyTree[Array]) -> Float[Array, ""]:
+    return jnp.linalg.norm(ravel_pytree(h)[0])
