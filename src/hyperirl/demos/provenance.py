@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hyperirl.demos.errors import DemosError
@@ -35,22 +35,11 @@ class Provenance:
     """The version that wrote the demonstrations."""
 
     def __post_init__(self):
-        for name, kinds in _KINDS.items():
-            value = getattr(self, name)
-            wrong_bool = isinstance(value, bool)  # Python counts it as an integer.
-            if value is not None and (not isinstance(value, kinds) or wrong_bool):
-                raise DemosError(
-                    f"`{name}` of demonstrations is {_short(value)}, which is not "
-                    f"{_NAMES[kinds]}; correct it, or leave it out if it is not known."
-                )
-        for name in ("options", "report"):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, {})
         self._check_range("horizon", lambda value: value > 0, "positive")
         self._check_range("temperature", lambda value: value > 0, "positive")
         self._check_range("discount", lambda value: 0 < value <= 1, "in (0, 1]")
 
-    def _check_range(self, name, allowed, words) -> None:
+    def _check_range(self, name: str, allowed: Callable, words: str) -> None:
         value = getattr(self, name)
         if value is not None and not (math.isfinite(value) and allowed(value)):
             raise DemosError(
@@ -98,26 +87,34 @@ class Provenance:
                 f"The metadata has unknown entries {_short(unknown)}; allowed are "
                 f"{', '.join(sorted(known))}."
             )
-        return cls(**fields)
+        return cls(**{name: _checked(name, value) for name, value in fields.items()})
 
 
 _KINDS = {
-    "environment": (str,),
-    "options": (Mapping,),
-    "horizon": (int,),
-    "temperature": (float, int),
-    "discount": (float, int),
-    "expert": (str,),
-    "report": (Mapping,),
-    "seed": (int,),
-    "hyperirl_version": (str,),
+    "environment": str,
+    "options": dict,
+    "horizon": int,
+    "temperature": float,
+    "discount": float,
+    "expert": str,
+    "report": dict,
+    "seed": int,
+    "hyperirl_version": str,
 }
-_NAMES = {
-    (str,): "text",
-    (Mapping,): "a dictionary",
-    (int,): "a whole number",
-    (float, int): "a number",
-}
+_WORDS = {str: "text", dict: "a dictionary", int: "a whole number", float: "a number"}
+
+
+def _checked(name: str, value: object) -> Any:
+    """The value of a field, if it has the right type; dictionaries are never null."""
+    kind = _KINDS[name]
+    if kind is float and type(value) is int and abs(value) < 2**53:
+        return float(value)
+    if type(value) is kind or (value is None and kind is not dict):
+        return value
+    raise DemosError(
+        f"`{name}` in the metadata is {_short(value)}, which is not {_WORDS[kind]}; "
+        "correct it, or leave it out if it is not known."
+    )
 
 
 def _refuse_constant(name: str):
