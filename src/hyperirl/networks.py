@@ -6,6 +6,7 @@ activation that entered it. Curvature code works on these two factors and never 
 gradient itself.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -13,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray, PyTree
 
 
@@ -71,11 +73,10 @@ class MLP(eqx.Module):
                 f"positive; got {tuple(sizes)}."
             )
         gains = [math.sqrt(2)] * (len(sizes) - 2) + [output_gain]
-        keys = jr.split(key, len(gains))
-        shapes = zip(sizes[:-1], sizes[1:], strict=True)
+        weights = _orthogonal_weights(key, tuple(sizes), jnp.dtype(dtype))
         self.layers = tuple(
-            _linear(shape, gain, use_bias, dtype, key)
-            for shape, gain, key in zip(shapes, gains, keys, strict=True)
+            _linear(gain * weight, use_bias)
+            for gain, weight in zip(gains, weights, strict=True)
         )
         self.activation = activation
 
@@ -109,18 +110,36 @@ def linear_map(weight: Float[Array, "out in"]) -> MLP:
     """The network `x -> weight @ x`, without hidden layers or biases."""
     size_out, size_in = weight.shape
     draw = lambda key: MLP((size_in, size_out), key=key, use_bias=False)
-    shapes = eqx.filter_eval_shape(draw, jr.key(0))  # Draws nothing.
-    return eqx.tree_at(lambda network: network.layers[0].weight, shapes, weight)
+    network = eqx.filter_eval_shape(draw, jr.key(0))  # Shapes only: draws nothing.
+    return eqx.tree_at(lambda network: network.layers[0].weight, network, weight)
 
 
-def _linear(shape, gain, use_bias, dtype, key) -> eqx.nn.Linear:
-    size_in, size_out = shape
-    layer = eqx.nn.Linear(size_in, size_out, use_bias=use_bias, dtype=dtype, key=key)
-    weight = jax.nn.initializers.orthogonal(gain)(key, (size_out, size_in), dtype)
+def _linear(weight: Float[Array, "out in"], use_bias: bool) -> eqx.nn.Linear:
+    """A layer with this weight, and a bias of zero."""
+    size_out, size_in = weight.shape
+    draw = lambda key: eqx.nn.Linear(size_in, size_out, use_bias=use_bias, key=key)
+    layer = eqx.filter_eval_shape(draw, jr.key(0))
     layer = eqx.tree_at(lambda layer: layer.weight, layer, weight)
     if use_bias:
-        layer = eqx.tree_at(lambda layer: layer.bias, layer, jnp.zeros(size_out, dtype))
+        bias = jnp.zeros(size_out, weight.dtype)
+        layer = eqx.tree_at(lambda layer: layer.bias, layer, bias)
     return layer
+
+
+# One program and one draw: with one each per layer they take seconds to compile.
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _orthogonal_weights(key, sizes, dtype) -> list[Float[Array, "out in"]]:
+    """A uniformly random orthogonal (or semi-orthogonal) matrix for each layer."""
+    shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
+    ends = np.cumsum([size_out * size_in for size_out, size_in in shapes])
+    draws = jnp.split(jr.normal(key, (int(ends[-1]),), dtype), ends[:-1])
+
+    def orthogonal(draw, shape):
+        q, r = jnp.linalg.qr(draw.reshape(max(shape), min(shape)))
+        q = q * jnp.sign(jnp.diagonal(r))[None, :]  # Else `q` is not uniform.
+        return q if shape[0] >= shape[1] else q.T
+
+    return [orthogonal(draw, shape) for draw, shape in zip(draws, shapes, strict=True)]
 
 
 def _values_and_slopes(function: Callable, x: Float[Array, " n"]):
