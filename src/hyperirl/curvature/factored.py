@@ -1,0 +1,206 @@
+"""Score rows of a multilayer perceptron, held as two factors a layer.
+
+The score of one step with respect to a weight matrix is the outer product of the delta
+that arrives at the layer and the activation that entered it. Keeping the two instead of
+their product turns every operation on the rows into matrix products:
+
+    X v      = sum_layers rowsum((A V^T) * D)
+    X^T y    = (D * y)^T A, layer by layer
+    X X^T    = sum_layers (A A^T) * (D D^T)
+
+with A the activations, D the deltas and V the part of v that belongs to the layer, of
+shape (out, in) and flattened row by row.
+"""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, DTypeLike, Float, Int
+
+from hyperirl.curvature.rows import (
+    AbstractRows,
+    squared_lengths,
+)
+
+_CHUNK = 2048  # Rows whose factors fit the cache.
+
+
+class Factor(eqx.Module):
+    """One block of parameters: its part of row `t` is `outer(deltas, activations)`.
+
+    Without activations the block is a bias or any free parameter, and its part of the
+    row is `deltas` itself.
+    """
+
+    activations: Float[Array, "n i"] | None
+    deltas: Float[Array, "n o"]
+
+    @property
+    def size(self) -> int:
+        """The number of parameters in the block."""
+        inputs = 1 if self.activations is None else self.activations.shape[1]
+        return inputs * self.deltas.shape[1]
+
+    def squared_norms(self) -> Float[Array, " n"]:
+        """`|delta|^2 |activation|^2` of each row, in float64."""
+        norms = squared_lengths(self.deltas)
+        if self.activations is None:
+            return norms
+        return norms * squared_lengths(self.activations)
+
+
+class FactoredRows(AbstractRows):
+    """Rows `weight_t * score_t`, with the score given by its factors.
+
+    Rows of weight 0 contribute nothing, whatever their factors hold.
+    """
+
+    factors: tuple[Factor, ...]
+    weights: Float[Array, " n"]
+
+    def __init__(self, factors: Sequence[Factor], weights: Float[Array, " n"]):
+        """Checks that the factors fit together and clears the rows of weight 0.
+
+        Args:
+            factors: One a block of parameters, in the order of the flat parameters.
+            weights: One a row: `sqrt(alpha gamma^t mask / N)`.
+        """
+        for i, factor in enumerate(factors):
+            for array in (factor.activations, factor.deltas):
+                if array is not None and array.shape[0] != weights.shape[0]:
+                    raise ValueError(
+                        f"Factor {i} has {array.shape[0]} rows and `weights` has "
+                        f"{weights.shape[0]}. Flatten episodes and steps the same way "
+                        "in both: one row a step."
+                    )
+                if array is not None and array.dtype != weights.dtype:
+                    raise ValueError(
+                        f"Factor {i} is {array.dtype} and `weights` is "
+                        f"{weights.dtype}. Cast one of them; the rows have one type."
+                    )
+        self.factors = tuple(_clear(factor, weights != 0) for factor in factors)
+        self.weights = weights
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return self.weights.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """The number of parameters over all blocks."""
+        return sum(factor.size for factor in self.factors)
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        """The type of the factors."""
+        return self.weights.dtype
+
+    def mv(self, v: Float[Array, " d"]) -> Float[Array, " n"]:
+        """`X v`."""
+        total = jnp.zeros_like(self.weights)
+        start = 0
+        for factor in self.factors:
+            part = v[start : start + factor.size]
+            total = total + _factor_mv(factor, part)
+            start += factor.size
+        return self.weights * total
+
+    def rmv(self, y: Float[Array, " n"]) -> Float[Array, " d"]:
+        """`X^T y`."""
+        y = self.weights * y
+        parts = []
+        for factor in self.factors:
+            if factor.activations is None:
+                parts.append(y @ factor.deltas)
+            else:
+                product = (factor.deltas * y[:, None]).T @ factor.activations
+                parts.append(product.reshape(-1))
+        return jnp.concatenate(parts)
+
+    def gram(self) -> Float[Array, "n n"]:
+        """`X X^T`, at the cost of the factors and not of `dim`."""
+        total = jnp.zeros((self.num_rows, self.num_rows), self.dtype)
+        for factor in self.factors:
+            product = factor.deltas @ factor.deltas.T
+            if factor.activations is not None:
+                product = product * (factor.activations @ factor.activations.T)
+            total = total + product
+        return self.weights[:, None] * total * self.weights[None, :]
+
+    def block(self, start: int | Int[Array, ""], size: int) -> Float[Array, "size d"]:
+        """Rows `start` to `start + size` as an array; rows past the end are zero."""
+        part = self.take(start + jnp.arange(size))
+        columns = []
+        for factor in part.factors:
+            deltas = part.weights[:, None] * factor.deltas
+            if factor.activations is None:
+                columns.append(deltas)
+            else:
+                outer = deltas[:, :, None] * factor.activations[:, None, :]
+                columns.append(outer.reshape(size, factor.size))
+        return jnp.concatenate(columns, axis=1)
+
+    def squared_norms(self) -> Float[Array, " n"]:
+        """The squared length of each row."""
+        squares = jnp.square(self.weights.astype(jnp.float64))
+        return sum(
+            (squares * factor.squared_norms() for factor in self.factors),
+            jnp.zeros_like(squares),
+        )
+
+    def column_squares(self) -> Float[Array, " d"]:
+        """The diagonal of `X^T X`."""
+        squares = [
+            Factor(None if f.activations is None else f.activations**2, f.deltas**2)
+            for f in self.factors
+        ]
+        return FactoredRows(squares, self.weights).rmv(self.weights)
+
+    def take(self, indices: Int[Array, " k"]) -> "FactoredRows":
+        """The rows with these indices; one past the end is a row of zeros."""
+        pick = lambda x: jnp.take(x, indices, axis=0, mode="fill", fill_value=0)
+        return FactoredRows(_map(pick, self.factors), pick(self.weights))
+
+    def scale(self, weights: Float[Array, " n"]) -> "FactoredRows":
+        """Each row times its weight."""
+        return FactoredRows(self.factors, weights * self.weights)
+
+    def astype(self, dtype: DTypeLike) -> "FactoredRows":
+        """The same rows in another floating-point type."""
+        cast = lambda x: x.astype(dtype)
+        return FactoredRows(_map(cast, self.factors), cast(self.weights))
+
+    def normal_mv(self, v: Float[Array, " d"]) -> Float[Array, " d"]:
+        """`X^T X v`, a few thousand rows at a time so that they stay in cache."""
+        both = lambda rows: rows.rmv(rows.mv(v))
+        chunks, rest = divmod(self.num_rows, _CHUNK)
+        if chunks == 0:
+            return both(self)
+
+        def part(start, size):
+            cut = lambda x: jax.lax.dynamic_slice_in_dim(x, start, size)
+            return jax.tree.map(cut, self)
+
+        add = lambda i, total: total + both(part(i * _CHUNK, _CHUNK))
+        total = jax.lax.fori_loop(0, chunks, add, jnp.zeros_like(v))
+        return total + both(part(chunks * _CHUNK, rest)) if rest else total
+
+
+def _factor_mv(factor: Factor, v: Float[Array, " k"]) -> Float[Array, " n"]:
+    if factor.activations is None:
+        return factor.deltas @ v
+    weight = v.reshape(factor.deltas.shape[1], factor.activations.shape[1])
+    return jnp.sum((factor.activations @ weight.T) * factor.deltas, axis=1)
+
+
+def _map(function, factors: tuple[Factor, ...]) -> list[Factor]:
+    return [jax.tree.map(function, factor) for factor in factors]
+
+
+def _clear(factor: Factor, kept: Bool[Array, " n"]) -> Factor:
+    """Zeros in the rows that are not kept, so that nothing in them can spread."""
+    clear = lambda x: jnp.where(kept[:, None], x, jnp.zeros_like(x))
+    return _map(clear, (factor,))[0]
