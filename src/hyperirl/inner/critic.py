@@ -1,80 +1,130 @@
-"""Value networks that keep track of the scale of what they predict.
+"""A state value whose last layer is solved for instead of trained.
 
-Discounted sums of rewards can be anything from thousandths to thousands, and change
-when the reward does. A critic therefore predicts in units of the running mean and
-spread of its targets; rewards themselves are never rescaled, because their size against
-the temperature is the problem.
+When the reward changes, a critic that only learns by gradient steps is wrong for a
+while, and so is the policy gradient; and it must be told the scale of its targets. Here
+the last layer is fitted to every batch by least squares, at the price of one small
+linear system. Gradient steps are left with what they are good at: the hidden layers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hyperirl.networks import MLP, Normalizer
 
-_RATE = 0.1  # How fast running statistics follow the data, after the first batches.
+_RATE = 0.1  # How fast the inputs' statistics follow the data, after a few batches.
+_MAX_PRODUCTS = 16  # Inputs up to this length are also multiplied with each other.
+_RIDGE = 1e-5
 
 
 class Critic(eqx.Module):
-    """`mean + scale * network((x - input mean) / input scale)`, for one input vector.
+    """`V(x) = weights . [1, z, products of z, tanh network(z)]`, `z` normalized `x`.
 
-    The statistics are `Normalizer`s, so they are not trained by gradients.
+    With the products, the values of linear-quadratic problems are exact.
     """
 
     network: MLP
+    weights: Float[Array, " features"]
     inputs: Normalizer
-    targets: Normalizer  # Of size 1.
     count: Int[Array, ""]  # Of batches seen.
 
     def __call__(self, x: Float[Array, " size"]) -> Float[Array, ""]:
-        """The predicted value."""
-        return self.targets.mean[0] + self.targets.scale[0] * self.normalized(x)
+        """The value of one input."""
+        return self.weights @ self.features(x)
 
-    def normalized(self, x: Float[Array, " size"]) -> Float[Array, ""]:
-        """The prediction in units of the targets' spread."""
-        return self.network(self.inputs(x))[0]
+    def features(self, x: Float[Array, " size"]) -> Float[Array, " features"]:
+        """What the value is linear in."""
+        z = self.inputs(x)
+        parts = [jnp.ones(1, z.dtype), z, jnp.tanh(self.network(z))]
+        if z.size <= _MAX_PRODUCTS:
+            first, second = np.triu_indices(z.size)
+            parts.append(z[first] * z[second])
+        return jnp.concatenate(parts)
 
-    def track(
-        self, x: Float[Array, "batch size"], targets: Float[Array, " batch"]
-    ) -> "Critic":
-        """Moves the statistics towards those of a batch.
+    def track(self, x: Float[Array, "batch size"]) -> "Critic":
+        """Moves the inputs' statistics towards those of a batch.
 
-        The last layer is rescaled so that a change of the targets' statistics leaves
-        every prediction as it was.
+        The values are wrong until the weights are fitted again.
         """
         count = self.count + 1
         rate = jnp.maximum(_RATE, 1 / count.astype(jnp.float32))
-        inputs = _towards(self.inputs, x, rate)
-        new, old = _towards(self.targets, targets[:, None], rate), self.targets
-        last = self.network.layers[-1]
-        assert last.bias is not None
-        ratio = old.scale[0] / new.scale[0]
-        shift = (old.mean - new.mean) / new.scale
-        network = eqx.tree_at(
-            lambda network: (network.layers[-1].weight, network.layers[-1].bias),
-            self.network,
-            (last.weight * ratio, last.bias * ratio + shift),
-        )
-        return Critic(network, inputs, new, count)
+        old = self.inputs
+        square = old.scale**2 + old.mean**2
+        mean = old.mean + rate * (jnp.mean(x, axis=0) - old.mean)
+        square = square + rate * (jnp.mean(x**2, axis=0) - square)
+        scale = jnp.sqrt(jnp.maximum(square - mean**2, 1e-6))
+        return Critic(self.network, self.weights, Normalizer(mean, scale), count)
 
 
 def critic(size: int, hidden: Sequence[int], *, key: PRNGKeyArray) -> Critic:
-    """A critic that starts at zero everywhere."""
-    network = MLP((size, *hidden, 1), key=key, output_gain=0.0)
-    return Critic(network, _unit(size), _unit(1), jnp.zeros((), jnp.int32))
+    """A critic that is zero everywhere."""
+    network_key, bias_key = jr.split(key)
+    network = MLP((size, *hidden), key=network_key)
+    # Spread out, so that the features differ also near the middle.
+    bias = jr.uniform(bias_key, (hidden[-1],), jnp.float32, -1.0, 1.0)
+    network = eqx.tree_at(lambda n: n.layers[-1].bias, network, bias)
+    ones, zeros = jnp.ones(size, jnp.float32), jnp.zeros(size, jnp.float32)
+    count = jnp.zeros((), jnp.int32)
+    blank = Critic(network, jnp.zeros(0, jnp.float32), Normalizer(zeros, ones), count)
+    num_features = jax.eval_shape(blank.features, zeros).shape[0]
+    weights = jnp.zeros(num_features, jnp.float32)
+    return eqx.tree_at(lambda c: c.weights, blank, weights)
 
 
-def _unit(size: int) -> Normalizer:
-    return Normalizer(jnp.zeros(size, jnp.float32), jnp.ones(size, jnp.float32))
+def fit(
+    old: Critic,
+    observations: Float[Array, "steps envs obs"],
+    next_observations: Float[Array, "steps envs obs"],
+    advantages: Callable[[Array, Array], Float[Array, "steps envs"]],
+    *,
+    num_iterations: int,
+) -> tuple[Critic, Float[Array, "steps envs"], Float[Array, "steps envs"]]:
+    """Regresses the last layer on the values a batch shows, a few times over.
+
+    Args:
+        old: Where to start from.
+        observations: The inputs.
+        next_observations: What each step led to.
+        advantages: Of the batch, from the values of both; the value a step shows is its
+            value plus its advantage.
+        num_iterations: How often to repeat, since what is shown depends on the values.
+
+    Returns:
+        The critic, and the values and advantages of the batch under it.
+    """
+    per_step = lambda f: jax.vmap(jax.vmap(f))
+    flat = lambda x: x.reshape(-1, *x.shape[2:])
+    new = old.track(flat(observations))
+    now, after = (
+        per_step(new.features)(observations),
+        per_step(new.features)(next_observations),
+    )
+    gram = (flat(now).T @ flat(now) / flat(now).shape[0]).astype(jnp.float64)
+    ridge = _RIDGE * jnp.eye(gram.shape[0], dtype=jnp.float64)
+    factor = cho_factor(gram + ridge)
+
+    def regress(carry, _):
+        values, next_values = carry
+        targets = values + advantages(values, next_values)
+        side = flat(now).T @ flat(targets) / flat(now).shape[0]
+        weights = cho_solve(factor, side.astype(jnp.float64)).astype(jnp.float32)
+        return (now @ weights, after @ weights), weights
+
+    start = per_step(old)(observations), per_step(old)(next_observations)
+    (values, next_values), weights = jax.lax.scan(regress, start, length=num_iterations)
+    new = eqx.tree_at(lambda c: c.weights, new, weights[-1])
+    return new, values, advantages(values, next_values)
 
 
-def _towards(
-    old: Normalizer, data: Float[Array, "batch size"], rate: Float[Array, ""]
-) -> Normalizer:
-    """Follows mean and mean square; the scale stays away from zero."""
-    square = old.scale**2 + old.mean**2
-    mean = old.mean + rate * (jnp.mean(data, axis=0) - old.mean)
-    square = square + rate * (jnp.mean(data**2, axis=0) - square)
-    return Normalizer(mean, jnp.sqrt(jnp.maximum(square - mean**2, 1e-6)))
+def critic_loss(
+    value: Critic, inputs: Float[Array, "batch size"], targets: Float[Array, " batch"]
+) -> Float[Array, ""]:
+    """Mean squared error in units of the targets' spread."""
+    errors = jax.vmap(value)(inputs) - targets
+    return 0.5 * jnp.mean(errors**2) / jnp.maximum(jnp.var(targets), 1e-12)

@@ -8,6 +8,8 @@ Near the optimum the Hessian is `alpha F` (F the discounted Fisher matrix), so t
 still to be gained is about `grad' (alpha F)^-1 grad / 2`: Newton's decrement.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,6 +22,7 @@ from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
 
 _MAX_GROUPS = 16
+_STRIDE = 8
 
 
 class GradientEstimate(eqx.Module):
@@ -41,7 +44,7 @@ class GradientEstimate(eqx.Module):
     def norm_error(self) -> Float[Array, ""]:
         """Standard error of the norm: that of the component along the mean."""
         along = self.groups @ (self.mean / jnp.maximum(self.norm, 1e-30))
-        return _standard_error(along)
+        return standard_error(along)
 
     @property
     def norm_squared(self) -> Float[Array, ""]:
@@ -53,7 +56,7 @@ class GradientEstimate(eqx.Module):
         return self.norm**2 - spread / (num_groups * (num_groups - 1))
 
 
-def _standard_error(draws: Float[Array, " draws"]) -> Float[Array, ""]:
+def standard_error(draws: Float[Array, " draws"]) -> Float[Array, ""]:
     """Of the mean of independent draws; NaN for a single one."""
     if draws.size == 1:
         return jnp.full((), jnp.nan, jnp.float32)
@@ -71,9 +74,6 @@ def inner_gradient(
     Sums over steps carry the weight `gamma^t` and are divided by the number of episodes
     that began.
     """
-    num_groups = _groups(batch.times.shape[1])
-    weights = discounts(batch, problem) * num_groups / batch.num_episodes
-    regroup = lambda x: _regroup(x, num_groups)
     params, rest = partition(policy)
 
     def loss(params, observations, actions, coefficients):
@@ -84,12 +84,13 @@ def inner_gradient(
     def gradient(*data):
         return ravel_pytree(jax.grad(loss)(params, *data))[0]
 
-    coefficients = weights * advantages
-    data = batch.observations, batch.actions, coefficients
-    return GradientEstimate(jax.lax.map(lambda d: gradient(*d), regroup(data)))
+    coefficients = discounts(batch, problem) * advantages / batch.num_episodes
+    data = by_group((batch.observations, batch.actions, coefficients))
+    sums = jax.lax.map(lambda group: gradient(*group), data)
+    return GradientEstimate(sums * sums.shape[0])
 
 
-def estimated_gap(
+def newton_decrement(
     policy: AbstractPolicy,
     batch: Batch,
     gradient: GradientEstimate,
@@ -101,31 +102,36 @@ def estimated_gap(
 
     One half of the gradient estimates is solved for by a few steps of conjugate
     gradients, the other half is multiplied with the solution. NaN from fewer than four
-    groups of environments.
+    groups of environments. Every eighth step is enough for the Fisher matrix.
     """
     num_groups = gradient.groups.shape[0]
     if num_groups < 4:
         nan = jnp.full((), jnp.nan, jnp.float32)
         return nan, nan
     half = num_groups // 2
-    fisher = fisher_product(policy, batch, problem)
+    thin = jax.tree.map(lambda x: x[::_STRIDE], batch)
+    weights = discounts(thin, problem) * _STRIDE / batch.num_episodes
+    fisher = fisher_product(policy, thin.observations, weights)
     right_side = jnp.mean(gradient.groups[:half], axis=0)
     product = lambda v: problem.temperature.astype(v.dtype) * fisher(v)
     solution = conjugate_gradients(product, right_side, num_iterations)
     draws = 0.5 * gradient.groups[half:] @ solution
-    return jnp.mean(draws), _standard_error(draws)
+    return jnp.mean(draws), standard_error(draws)
 
 
-def fisher_product(policy: AbstractPolicy, batch: Batch, problem: Problem):
-    """`v -> F v`, with `F` the Hessian of the discounted KL from the policy itself."""
+def fisher_product(
+    policy: AbstractPolicy,
+    observations: Float[Array, "steps envs obs"],
+    weights: Float[Array, "steps envs"],
+):
+    """`v -> F v`, with `F` the Hessian of the weighted KL from the policy itself."""
     params, rest = partition(policy)
     flat, unravel = ravel_pytree(params)
-    weights = discounts(batch, problem) / batch.num_episodes
-    reference = distributions(policy, batch.observations)
+    reference = distributions(policy, observations)
 
     def divergence(flat):
         moved = eqx.combine(unravel(flat), rest)
-        after = distributions(moved, batch.observations)
+        after = distributions(moved, observations)
         kl = jax.vmap(jax.vmap(lambda p, q: p.kl(q)))(reference, after)
         return jnp.sum(weights * kl)
 
@@ -159,15 +165,16 @@ def discounts(batch: Batch, problem: Problem) -> Float[Array, "steps envs"]:
     return discount ** batch.times.astype(jnp.float32)
 
 
-def _groups(num_envs: int) -> int:
-    """The largest number of equal groups, up to 16."""
-    return max(n for n in range(1, _MAX_GROUPS + 1) if num_envs % n == 0)
+def by_group(data: Any) -> Any:
+    """`steps, envs, ...` becomes `groups, steps * envs / groups, ...`.
 
-
-def _regroup(data, num_groups: int):
-    """`steps, envs, ...` becomes `groups, steps * envs / groups, ...`."""
+    There are as many equal groups as possible, up to 16.
+    """
 
     def regroup(x: Array) -> Array:
+        num_envs = x.shape[1]
+        sizes = range(1, _MAX_GROUPS + 1)
+        num_groups = max(n for n in sizes if num_envs % n == 0)
         x = jnp.swapaxes(x, 0, 1)
         return x.reshape(num_groups, -1, *x.shape[2:])
 

@@ -27,9 +27,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.inner.acting import Actors, Batch, act, distributions, start
 from hyperirl.inner.advantages import generalized_advantages
-from hyperirl.inner.critic import Critic, critic
+from hyperirl.inner.critic import Critic, critic, critic_loss, fit
 from hyperirl.inner.descent import descend, moments
-from hyperirl.inner.diagnostics import estimated_gap, inner_gradient
+from hyperirl.inner.diagnostics import inner_gradient
+from hyperirl.inner.gap import optimality_gap
 from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Report,
@@ -50,8 +51,7 @@ class PPOState(eqx.Module):
 
     policy: AbstractPolicy
     critic: Critic
-    policy_moments: optax.OptState
-    critic_moments: optax.OptState
+    moments: optax.OptState  # Of policy and critic.
     actors: Actors
     batch: Batch
     kl: Float[Array, ""]  # Of the last update.
@@ -64,7 +64,7 @@ class Samples(eqx.Module):
     actions: Int[Array, " batch"] | Float[Array, "batch act"]
     behavior: AbstractDistribution  # That drew the actions.
     advantages: Float[Array, " batch"]
-    targets: Float[Array, " batch"]  # For the critic.
+    values: Float[Array, " batch"]  # That were seen, for the critic.
 
 
 class PPO(AbstractInnerSolver):
@@ -83,7 +83,8 @@ class PPO(AbstractInnerSolver):
     num_steps: int = eqx.field(static=True, default=128)
     num_epochs: int = eqx.field(static=True, default=4)
     num_minibatches: int = eqx.field(static=True, default=4)
-    critic_hidden: tuple[int, ...] = eqx.field(static=True, default=(64, 64))
+    num_fits: int = eqx.field(static=True, default=2)
+    critic_hidden: tuple[int, ...] = eqx.field(static=True, default=(32, 32))
 
     def __check_init__(self):
         if self.steps_per_update % self.num_minibatches:
@@ -104,17 +105,13 @@ class PPO(AbstractInnerSolver):
         key: PRNGKeyArray,
     ) -> PPOState:
         start_key, critic_key, act_key = jr.split(key, 3)
-        value = critic(environment.observation_size, self.critic_hidden, key=critic_key)
+        size = environment.observation_size
+        value = critic(size, self.critic_hidden, key=critic_key)
         actors = start(environment, self.num_envs, key=start_key)
         actors, batch = _act(environment, policy, actors, self.num_steps, act_key)
+        kl = jnp.zeros((), jnp.float32)
         return PPOState(
-            policy,
-            value,
-            moments(policy),
-            moments(value),
-            actors,
-            batch,
-            jnp.zeros((), jnp.float32),
+            policy, value, (moments(policy), moments(value)), actors, batch, kl
         )
 
     def run(
@@ -140,7 +137,7 @@ class PPO(AbstractInnerSolver):
             return eqx.tree_at(where, state, (actors, batch))
 
         state = repeat(num_updates, body, state)
-        return state, self.report(reward, state, problem, num_updates)
+        return state, self.report(environment, reward, state, problem, num_updates)
 
     def update(
         self,
@@ -155,68 +152,52 @@ class PPO(AbstractInnerSolver):
 
         No environment is needed: acting is apart.
         """
-        advantages, targets = self.advantages(reward, state, problem)
         observations = state.batch.observations
         flat = lambda x: x.reshape(-1, *x.shape[2:])
-        samples = jax.tree.map(
-            flat,
-            (
-                observations,
-                state.batch.actions,
-                distributions(state.policy, observations),
-                # In units of the temperature or of their spread, whichever is larger.
-                advantages,
-                targets,
-            ),
-        )
-        samples = Samples(*samples)
-        value = state.critic.track(samples.observations, samples.targets)
+        value, values, advantages = self.values(reward, state, problem)
+        behavior = distributions(state.policy, observations)
+        data = observations, state.batch.actions, behavior, advantages
+        samples = Samples(*jax.tree.map(flat, (*data, values + advantages)))
+        # In units of the temperature or of their spread, whichever is larger.
         scale = jnp.maximum(jnp.std(advantages), problem.temperature)
+        arrays, rest = eqx.partition((state.policy, value), eqx.is_array)
 
-        def minibatch(learners, part: Samples):
-            policy, policy_moments, value, value_moments = learners
+        def step(carry, rows):
+            arrays, (policy_moments, critic_moments) = carry
+            policy, value = eqx.combine(arrays, rest)
+            part = jax.tree.map(lambda x: x[rows], samples)
             policy, policy_moments = descend(
                 lambda policy: self.policy_loss(policy, part, problem) / scale,
                 policy,
                 policy_moments,
                 share * self.learning_rate,
             )
-            value, value_moments = descend(
-                lambda value: critic_loss(value, part.observations, part.targets),
+            value, critic_moments = descend(
+                lambda value: critic_loss(value, part.observations, part.values),
                 value,
-                value_moments,
+                critic_moments,
                 share * self.critic_rate,
             )
-            return policy, policy_moments, value, value_moments
+            arrays = eqx.filter((policy, value), eqx.is_array)
+            return (arrays, (policy_moments, critic_moments)), None
 
-        learners = state.policy, state.policy_moments, value, state.critic_moments
-        arrays, rest = eqx.partition(learners, eqx.is_array)
-
-        def step(arrays, rows):
-            part = jax.tree.map(lambda x: x[rows], samples)
-            learners = minibatch(eqx.combine(arrays, rest), part)
-            return eqx.filter(learners, eqx.is_array), None
-
-        rows = self._minibatches(key)
-        learners = eqx.combine(jax.lax.scan(step, arrays, rows)[0], rest)
-        policy, policy_moments, value, critic_moments = learners
+        start = arrays, state.moments
+        (arrays, moments), _ = jax.lax.scan(step, start, self._minibatches(key))
+        policy, value = eqx.combine(arrays, rest)
         after = distributions(policy, samples.observations)
         kl = jnp.mean(jax.vmap(lambda p, q: p.kl(q))(after, samples.behavior))
-        return PPOState(
-            policy,
-            value,
-            policy_moments,
-            critic_moments,
-            state.actors,
-            state.batch,
-            kl.astype(jnp.float32),
-        )
+        where = lambda s: (s.policy, s.critic, s.moments, s.kl)
+        return eqx.tree_at(where, state, (policy, value, moments, kl))
 
     def _minibatches(self, key: PRNGKeyArray) -> Int[Array, "minibatches rows"]:
         """Which samples go into which step; every epoch deals all of them anew."""
-        shape = self.num_epochs, self.steps_per_update
-        order = jnp.argsort(jr.bits(key, shape, jnp.uint32), axis=1).astype(jnp.int32)
-        return order.reshape(self.num_epochs * self.num_minibatches, -1)
+        # Sorting numbers that carry their index is five times faster than `argsort`.
+        shape, index_bits = (self.num_epochs, self.steps_per_update), jnp.uint64(32)
+        shuffled = jr.bits(key, shape, jnp.uint64) << index_bits
+        rows = jnp.arange(self.steps_per_update, dtype=jnp.uint64)
+        order = jnp.sort(shuffled | rows[None, :], axis=1).astype(jnp.uint32)
+        minibatches = self.num_epochs * self.num_minibatches
+        return order.astype(jnp.int32).reshape(minibatches, -1)
 
     def policy_loss(
         self, policy: AbstractPolicy, samples: Samples, problem: Problem
@@ -233,26 +214,33 @@ class PPO(AbstractInnerSolver):
         kl = jax.vmap(lambda p, q: p.kl(q))(new, samples.behavior)
         return jnp.mean(problem.temperature * kl - gain)
 
-    def advantages(
+    def values(
         self, reward: Reward, state: PPOState, problem: Problem
-    ) -> tuple[Float[Array, "steps envs"], Float[Array, "steps envs"]]:
-        """Soft advantages of `state.batch`, and the values the critic should have."""
+    ) -> tuple[Critic, Float[Array, "steps envs"], Float[Array, "steps envs"]]:
+        """A critic fitted to `state.batch`, and its soft values and advantages."""
         batch = state.batch
-        values = jax.vmap(jax.vmap(state.critic))
-        now = values(batch.observations)
-        advantages = generalized_advantages(
-            soft_rewards(reward, state.policy, batch, problem),
-            now,
-            values(batch.next_observations),
-            batch.terminated,
-            batch.truncated,
-            discount=problem.discount,
-            trace=self.trace,
+        rewards = soft_rewards(reward, state.policy, batch, problem)
+
+        def advantages(values: Array, next_values: Array) -> Array:
+            return generalized_advantages(
+                rewards,
+                values,
+                next_values,
+                batch.terminated,
+                batch.truncated,
+                discount=problem.discount,
+                trace=self.trace,
+            )
+
+        observations, after = batch.observations, batch.next_observations
+        num_fits = self.num_fits
+        return fit(
+            state.critic, observations, after, advantages, num_iterations=num_fits
         )
-        return advantages, advantages + now
 
     def report(
         self,
+        environment: AbstractEnvironment,
         reward: Reward,
         state: PPOState,
         problem: Problem,
@@ -260,9 +248,11 @@ class PPO(AbstractInnerSolver):
     ) -> Report:
         """From `state.batch`, which no update has seen yet."""
         batch = state.batch
-        advantages, targets = self.advantages(reward, state, problem)
+        _, values, advantages = self.values(reward, state, problem)
         gradient = inner_gradient(state.policy, batch, advantages, problem)
-        gap, gap_error = estimated_gap(state.policy, batch, gradient, problem)
+        gap, gap_error = optimality_gap(
+            environment, reward, state.policy, batch, gradient, problem
+        )
         entropy = jax.vmap(jax.vmap(state.policy.entropy))(batch.observations)
         first = (batch.times == 0).astype(jnp.float32)
         return Report(
@@ -271,7 +261,7 @@ class PPO(AbstractInnerSolver):
             gradient_norm_squared=gradient.norm_squared,
             kl=state.kl,
             entropy=jnp.mean(entropy),
-            soft_return=jnp.sum(first * targets) / jnp.sum(first),
+            soft_return=jnp.sum(first * (values + advantages)) / jnp.sum(first),
             gap=gap,
             gap_error=gap_error,
             steps=num_updates * self.steps_per_update,
@@ -285,16 +275,6 @@ def soft_rewards(
     per_step = lambda f: jax.vmap(jax.vmap(f))(batch.observations, batch.actions)
     rewards = per_step(reward).astype(jnp.float32)
     return rewards - problem.temperature * per_step(policy.log_prob)
-
-
-def critic_loss(
-    value: Critic,
-    inputs: Float[Array, "batch size"],
-    targets: Float[Array, " batch"],
-) -> Float[Array, ""]:
-    """Mean squared error in units of the targets' spread."""
-    units = (targets - value.targets.mean) / value.targets.scale
-    return 0.5 * jnp.mean((jax.vmap(value.normalized)(inputs) - units) ** 2)
 
 
 @eqx.filter_jit
