@@ -92,6 +92,12 @@ def _check_probabilities(name: str, array: Array, *, at_least: float) -> None:
         )
 
 
+def _uniform(key, shape, dtype) -> Array:
+    """Uniformly random distributions over the last axis: a flat Dirichlet."""
+    draws = jr.exponential(key, shape, dtype)
+    return draws / jnp.sum(draws, axis=-1, keepdims=True)
+
+
 def random_mdp(
     num_states: int = 8,
     num_actions: int = 3,
@@ -101,7 +107,7 @@ def random_mdp(
     stop: float = 0.0,
     dtype: DTypeLike = jnp.float32,
 ) -> Tabular:
-    """Dirichlet transitions and normal rewards; every action stops with chance `stop`.
+    """Uniformly random transitions, normal rewards; actions stop with chance `stop`.
 
     Args:
         num_states: How many states.
@@ -114,11 +120,10 @@ def random_mdp(
     if not 0 <= stop < 1:
         raise ValueError(f"`stop` is a probability below 1, got {stop}.")
     transition_key, reward_key, initial_key = jr.split(key, 3)
-    ones = jnp.ones(num_states, dtype)
     shape = (num_states, num_actions)
-    transitions = jr.dirichlet(transition_key, ones, shape, dtype) * (1 - stop)
+    transitions = _uniform(transition_key, (*shape, num_states), dtype) * (1 - stop)
     rewards = jr.normal(reward_key, shape, dtype)
-    initial = jr.dirichlet(initial_key, ones, dtype=dtype)
+    initial = _uniform(initial_key, (num_states,), dtype)
     return Tabular(
         transitions=transitions, rewards=rewards, initial=initial, horizon=horizon
     )
