@@ -84,7 +84,10 @@ def _factored(policy: Policy, trajectories, weights, expected: bool) -> Factored
         return jax.vmap(lambda delta: policy.score_factors(observation, delta))(deltas)
 
     pairs = jax.vmap(blocks)(*_steps(trajectories))
-    flatten = lambda x: None if x is None else x.reshape(-1, x.shape[-1])
-    factors = [Factor(flatten(a), flatten(delta)) for a, delta in pairs]
+    flatten = lambda x: x.reshape(-1, x.shape[-1])
+    factors = [
+        Factor(None if activations is None else flatten(activations), flatten(deltas))
+        for activations, deltas in pairs
+    ]
     rows_per_step = pairs[0][1].shape[1]
     return FactoredRows(factors, jnp.repeat(weights.reshape(-1), rows_per_step))

@@ -129,6 +129,16 @@ def returns(
     return jnp.sum(weights * jnp.where(trajectories.mask, rewards, 0.0), axis=1)
 
 
+def halves(trajectories: Trajectories) -> Trajectories:
+    """Two halves of the episodes, stacked on a new first axis; an odd one is left out.
+
+    What it returns is for `vmap`: each slice of it is a batch of trajectories.
+    """
+    half = trajectories.num_episodes // 2
+    split = lambda x: x[: 2 * half].reshape(2, half, *x.shape[1:])
+    return jax.tree.map(split, trajectories)
+
+
 def pad(trajectories: Trajectories, num_steps: int) -> Trajectories:
     """The same episodes with room for `num_steps` steps."""
     extra = num_steps - trajectories.num_steps

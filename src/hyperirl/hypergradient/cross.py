@@ -26,7 +26,12 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from hyperirl.lstd import Features, mean_features, temporal_differences
+from hyperirl.lstd import (
+    Features,
+    input_normalizer,
+    mean_features,
+    temporal_differences,
+)
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy, log_probs
 from hyperirl.problem import Problem
@@ -81,7 +86,10 @@ class Centred(AbstractCross):
 
 
 class Adjoint(AbstractCross):
-    """An adjoint critic in place of the prefix sums."""
+    """An adjoint critic in place of the prefix sums.
+
+    The features are normalized anew for every batch.
+    """
 
     features: Features
     ridge: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1e-5)
@@ -93,26 +101,36 @@ class Adjoint(AbstractCross):
         problem: Problem,
         v: Float[Array, " dim"],
     ) -> Float[Array, "episodes steps"]:
-        system = temporal_differences(self.features, policy, agent, problem)
-        source = self._source(policy, agent, problem, v)
+        features = eqx.tree_at(
+            lambda f: f.normalizer, self.features, input_normalizer(agent)
+        )
+        system = temporal_differences(features, policy, agent, problem)
+        source = _source(features, policy, agent, problem, v)
         y = system.adjoint_weights(source, ridge=self.ridge)
-        values = jax.vmap(jax.vmap(self.features))
+        values = jax.vmap(jax.vmap(features))
         beta = values(agent.observations[:, :-1], agent.actions) @ y
         return jnp.where(agent.mask, beta, 0.0)
 
-    def _source(self, policy, agent, problem, v) -> Float[Array, " features"]:
-        """`c = E sum_k gamma^k E_a [q f]`: how the mean features move along `v`."""
-        params, rest = partition(policy)
-        flat, unravel = ravel_pytree(params)
-        weights = discount_weights(agent, problem.discount) / agent.num_episodes
 
-        def total(flat):
-            moved = eqx.combine(unravel(flat), rest)
-            mean = lambda s: mean_features(self.features, moved, s)
-            means = jax.vmap(jax.vmap(mean))(agent.observations[:, :-1])
-            return jnp.einsum("nt,ntp->p", weights, means)
+def _source(
+    features: Features,
+    policy: AbstractPolicy,
+    agent: Trajectories,
+    problem: Problem,
+    v: Float[Array, " dim"],
+) -> Float[Array, " features"]:
+    """`c = E sum_k gamma^k E_a [q f]`: how the mean features move along `v`."""
+    params, rest = partition(policy)
+    flat, unravel = ravel_pytree(params)
+    weights = discount_weights(agent, problem.discount) / agent.num_episodes
 
-        return jax.jvp(total, (flat,), (v,))[1]
+    def total(flat):
+        moved = eqx.combine(unravel(flat), rest)
+        mean = lambda s: mean_features(features, moved, s)
+        means = jax.vmap(jax.vmap(mean))(agent.observations[:, :-1])
+        return jnp.einsum("nt,ntp->p", weights, means)
+
+    return jax.jvp(total, (flat,), (v,))[1]
 
 
 def score_products(

@@ -17,7 +17,7 @@ from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
 from hyperirl.rewards import rewards_of
 from hyperirl.scores import score_rows
-from hyperirl.trajectories import Trajectories, discount_weights
+from hyperirl.trajectories import Trajectories, discount_weights, halves
 
 
 class Diagnostics(eqx.Module):
@@ -146,13 +146,6 @@ def ml_irl_gradient(
     )
     difference = lambda a, b: (a - b) / problem.temperature.astype(a.dtype)
     return jax.tree.map(difference, total(agent), total(expert))
-
-
-def halves(trajectories: Trajectories) -> Trajectories:
-    """Two halves of the episodes, stacked on a new first axis."""
-    half = trajectories.num_episodes // 2
-    split = lambda x: x[: 2 * half].reshape(2, half, *x.shape[1:])
-    return jax.tree.map(split, trajectories)
 
 
 def signal_to_noise(pair: PyTree[Array]) -> Float[Array, ""]:
