@@ -1,5 +1,7 @@
 """Finite MDPs, small enough to be solved exactly: random ones and grid worlds."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -92,10 +94,21 @@ def _check_probabilities(name: str, array: Array, *, at_least: float) -> None:
         )
 
 
-def _uniform(key, shape, dtype) -> Array:
-    """Uniformly random distributions over the last axis: a flat Dirichlet."""
-    draws = jr.exponential(key, shape, dtype)
-    return draws / jnp.sum(draws, axis=-1, keepdims=True)
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def _random_tables(key, num_states, num_actions, dtype):
+    """Transitions, rewards and initial distribution, in one program."""
+    transition_key, reward_key, initial_key = jr.split(key, 3)
+
+    def distributions(key, *shape):
+        """Uniformly random ones, over the last axis: a flat Dirichlet."""
+        draws = jr.exponential(key, shape, dtype)
+        return draws / jnp.sum(draws, axis=-1, keepdims=True)
+
+    return (
+        distributions(transition_key, num_states, num_actions, num_states),
+        jr.normal(reward_key, (num_states, num_actions), dtype),
+        distributions(initial_key, num_states),
+    )
 
 
 def random_mdp(
@@ -119,11 +132,9 @@ def random_mdp(
     """
     if not 0 <= stop < 1:
         raise ValueError(f"`stop` is a probability below 1, got {stop}.")
-    transition_key, reward_key, initial_key = jr.split(key, 3)
-    shape = (num_states, num_actions)
-    transitions = _uniform(transition_key, (*shape, num_states), dtype) * (1 - stop)
-    rewards = jr.normal(reward_key, shape, dtype)
-    initial = _uniform(initial_key, (num_states,), dtype)
+    tables = _random_tables(key, num_states, num_actions, jnp.dtype(dtype))
+    transitions, rewards, initial = tables
+    transitions = (1 - stop) * transitions
     return Tabular(
         transitions=transitions, rewards=rewards, initial=initial, horizon=horizon
     )
