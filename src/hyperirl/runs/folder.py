@@ -1,0 +1,244 @@
+"""A run in a folder: config, provenance, metrics, checkpoint, results.
+
+Everything but `metrics.jsonl` is replaced in one piece; that file grows by whole lines,
+and a line torn by a kill is dropped. So a folder can be read at any moment, also after
+its writer was killed.
+"""
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import PyTree
+
+from hyperirl.runs import atomic
+from hyperirl.runs.arrays import load_arrays, load_metadata, save_arrays
+from hyperirl.runs.provenance import provenance
+
+FORMAT_VERSION = 1
+
+
+class RunError(ValueError):
+    """A run folder that cannot be used: what was given, why not, and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """One run on disk. It has one writer at a time, and any number of readers.
+
+    ```
+    run = RunFolder.create("runs/first", {"env": "lqr", "seed": 0}, sys.argv)
+    run.append_metrics({"step": 1, "outer_loss": 3.5})
+    run.save_checkpoint(state, step=1)
+    ```
+    """
+
+    path: Path
+    config: dict[str, Any]
+    provenance: dict[str, Any]
+
+    @classmethod
+    def create(
+        cls, path: str | Path, config: Mapping[str, Any], command: Sequence[str]
+    ) -> "RunFolder":
+        """Makes the folder, which must not hold anything yet.
+
+        Args:
+            path: Of the folder; those above it are made too.
+            config: All that decides the run, as plain values.
+            command: What was typed, word by word, to be able to repeat it.
+        """
+        path = Path(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunError(
+                f"{path} already exists, and a run is never overwritten; choose "
+                "another folder, or continue that run with `hyperirl resume`."
+            )
+        try:
+            config_text = _encode(config, keep=True)
+        except (TypeError, ValueError) as error:
+            raise RunError(
+                "The config of a run must be plain finite numbers, strings, lists and "
+                f"dictionaries ({error}); write None for what is not limited."
+            ) from error
+        about = provenance(command) | {"format_version": FORMAT_VERSION}
+        path.mkdir(parents=True, exist_ok=True)
+        atomic.write_bytes(path / "provenance.json", _encode(about).encode())
+        # Last: a folder is a run folder as soon as it has a config.
+        atomic.write_bytes(path / "config.json", config_text.encode())
+        return cls(path, json.loads(config_text), about)
+
+    @classmethod
+    def open(cls, path: str | Path) -> "RunFolder":
+        """A run that was created before."""
+        path = Path(path)
+        if not path.is_dir():
+            reason = "is not a folder" if path.exists() else "does not exist"
+            raise RunError(f"{path} {reason}; give the folder of a run.")
+        parts = []
+        for name in ("config.json", "provenance.json"):
+            part = _read_json(path / name)
+            if not isinstance(part, dict):
+                raise RunError(
+                    f"{path} is not the folder of a run, for it has no {name}; give "
+                    "the one that `hyperirl learn` printed."
+                )
+            parts.append(part)
+        version = parts[1].get("format_version")
+        if version != FORMAT_VERSION:
+            raise RunError(
+                f"{path} has version {version} of the format of run folders, and this "
+                f"hyperirl reads version {FORMAT_VERSION}; install the hyperirl that "
+                "wrote it."
+            )
+        return cls(path, *parts)
+
+    @property
+    def reward_path(self) -> Path:
+        """The learned reward."""
+        return self.path / "reward.npz"
+
+    @property
+    def policy_path(self) -> Path:
+        """The policy that goes with it."""
+        return self.path / "policy.npz"
+
+    @property
+    def report_path(self) -> Path:
+        """The report on this run alone."""
+        return self.path / "report.html"
+
+    @property
+    def _metrics_path(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def _checkpoint_path(self) -> Path:
+        return self.path / "checkpoint.npz"
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Refuses to be a second writer; a killed writer lets go by itself."""
+        import fcntl  # Not on every system; readers do not need it.
+
+        with open(self.path / ".lock", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise RunError(
+                    f"Another process is working on {self.path}; wait for it, or stop "
+                    "it first."
+                ) from error
+            yield
+
+    def append_metrics(self, row: Mapping[str, Any]) -> None:
+        """Adds a line; NaN and infinity become null."""
+        line = json.dumps(_plain(row), allow_nan=False) + "\n"
+        with open(self._metrics_path, "ab+", buffering=0) as file:
+            _drop_torn_line(file)
+            file.write(line.encode())  # One call, so that lines stay whole.
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All rows, without the last line if a kill tore it."""
+        rows = []
+        for number, line in enumerate(self._lines(), 1):
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise RunError(
+                    f"Line {number} of {self._metrics_path} is not JSON ({error}); "
+                    "delete that line to go on without it."
+                ) from error
+            rows.append(row)
+        return rows
+
+    def truncate_metrics(self, step: int) -> None:
+        """Drops the rows of later steps: those after the last checkpoint."""
+        rows = zip(self.metrics(), self._lines(), strict=True)
+        kept = [line for row, line in rows if row.get("step", 0) <= step]
+        atomic.write_bytes(self._metrics_path, b"".join(kept))
+
+    def _lines(self) -> list[bytes]:
+        """The whole lines of the metrics."""
+        if not self._metrics_path.exists():
+            return []
+        lines = self._metrics_path.read_bytes().splitlines(keepends=True)
+        return [line for line in lines if line.endswith(b"\n")]
+
+    def save_checkpoint(self, state: PyTree, step: int) -> None:
+        """Replaces the checkpoint: at every moment there is the old or the new one."""
+        atomic.remove_leftovers(self._checkpoint_path)
+        save_arrays(self._checkpoint_path, state, {"step": int(step)})
+
+    def load_checkpoint(self, like: PyTree) -> tuple[PyTree, int] | None:
+        """The newest state and its step; `None` if none was saved.
+
+        `like` is a state of the same structure, whose arrays are replaced.
+        """
+        if not self._checkpoint_path.exists():
+            return None
+        step = load_metadata(self._checkpoint_path).get("step")
+        if not isinstance(step, int):
+            raise RunError(
+                f"{self._checkpoint_path} does not say its step, so it is not a "
+                "checkpoint; remove it to start the run again."
+            )
+        return load_arrays(self._checkpoint_path, like), step
+
+    def save_json(self, name: str, value: Any) -> None:
+        """Writes a file such as `evaluation.json`; NaN and infinity become null."""
+        atomic.write_bytes(self.path / name, _encode(value).encode())
+
+    def load_json(self, name: str) -> Any:
+        """What such a file holds; `None` if there is none."""
+        return _read_json(self.path / name)
+
+
+def _read_json(path: Path) -> Any:
+    if not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise RunError(
+            f"{path} is not JSON ({error}); restore it, or remove it if it is not "
+            "needed."
+        ) from error
+
+
+def _encode(value: Any, *, keep: bool = False) -> str:
+    """Indented JSON; NaN and infinity become null, or with `keep` are refused."""
+    return json.dumps(_plain(value, keep=keep), indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: Any, *, keep: bool = False) -> Any:
+    """NumPy and JAX values as Python's; without `keep`, None for NaN and infinity."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item, keep=keep) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, keep=keep) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "__array__"):
+        return _plain(np.asarray(value).tolist(), keep=keep)
+    if isinstance(value, float) and not keep and not math.isfinite(value):
+        return None
+    return value
+
+
+def _drop_torn_line(file) -> None:
+    """Cuts what follows the last line break: a line that a kill tore."""
+    size = file.seek(0, os.SEEK_END)
+    if not size:
+        return
+    file.seek(size - 1)
+    if file.read(1) == b"\n":
+        return
+    file.seek(0)
+    file.truncate(file.read().rfind(b"\n") + 1)
