@@ -39,7 +39,7 @@ def kernel(mdp: Tabular) -> Float[Array, "states actions states"]:
     """
     transitions = float64(mdp.transitions)
     total = jnp.sum(transitions, axis=-1, keepdims=True)
-    return jnp.where(1 - total < 1e-6, transitions / total, transitions)
+    return transitions / jnp.where(1 - total < 1e-6, total, 1.0)
 
 
 def reward_table(
@@ -67,13 +67,6 @@ def policy_value(
     return jnp.linalg.solve(jnp.eye(gain.size) - problem.discount * moves, gain)
 
 
-def _backup(mdp: Tabular, reward: Array, problem: Problem, v: Array) -> SoftValues:
-    q = reward + problem.discount * kernel(mdp) @ v
-    scaled = q / problem.temperature
-    v = problem.temperature * jax.nn.logsumexp(scaled, axis=1)
-    return SoftValues(q, v, jax.nn.log_softmax(scaled))
-
-
 def soft_value_iteration(
     mdp: Tabular, reward: Float[Array, "states actions"], problem: Problem
 ) -> SoftValues:
@@ -85,11 +78,26 @@ def soft_value_iteration(
     is exact for derivatives with respect to `reward` up to the third.
     """
     reward, problem = float64((reward, problem))
+    v = _policy_iteration(*jax.lax.stop_gradient((mdp, reward, problem)))
+    v = _improve(mdp, reward, problem, _improve(mdp, reward, problem, v))
+    return _backup(mdp, reward, problem, v)
 
-    def newton(v: Float[Array, " states"]) -> Float[Array, " states"]:
-        return policy_value(
-            mdp, _backup(mdp, reward, problem, v).logits, reward, problem
-        )
+
+def _backup(mdp: Tabular, reward: Array, problem: Problem, v: Array) -> SoftValues:
+    q = reward + problem.discount * kernel(mdp) @ v
+    scaled = q / problem.temperature
+    v = problem.temperature * jax.nn.logsumexp(scaled, axis=1)
+    return SoftValues(q, v, jax.nn.log_softmax(scaled))
+
+
+def _improve(mdp: Tabular, reward: Array, problem: Problem, v: Array) -> Array:
+    """One Newton step: the value of the policy that is soft-greedy for `v`."""
+    logits = _backup(mdp, reward, problem, v).logits
+    return policy_value(mdp, logits, reward, problem)
+
+
+def _policy_iteration(mdp: Tabular, reward: Array, problem: Problem) -> Array:
+    """Newton steps from zero until the values hardly change."""
 
     def unfinished(carry) -> Array:
         step, old, new = carry
@@ -98,12 +106,11 @@ def soft_value_iteration(
 
     def advance(carry):
         step, _, new = carry
-        return step + 1, new, jax.lax.stop_gradient(newton(new))
+        return step + 1, new, _improve(mdp, reward, problem, new)
 
-    start = jnp.zeros(mdp.num_states)
-    carry = (0, start, jax.lax.stop_gradient(newton(start)))
-    _, _, v = jax.lax.while_loop(unfinished, advance, jax.lax.stop_gradient(carry))
-    return _backup(mdp, reward, problem, newton(newton(jax.lax.stop_gradient(v))))
+    zero = jnp.zeros(mdp.num_states)
+    start = (0, zero, _improve(mdp, reward, problem, zero))
+    return jax.lax.while_loop(unfinished, advance, start)[-1]
 
 
 def finite_soft_value_iteration(
