@@ -13,11 +13,13 @@ import tyro
 
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.cli.demos import Demos
+from hyperirl.cli.report import Report
 from hyperirl.cli.version import Version
 
 # What may follow `hyperirl`; the fields of a command become its options.
 Command = (
     Annotated[Demos, tyro.conf.subcommand("demos")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Version, tyro.conf.subcommand("version")]
 )
 

@@ -37,7 +37,7 @@ class Collect:
     """How much the expert's entropy is worth, against its reward."""
     discount: float = 0.99
     """How much the next step is worth, against this one."""
-    updates: int = 300
+    updates: int = 150
     """Updates of PPO, where the expert must be trained."""
     option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE, a number of the environment to change; may be given several times."""
@@ -46,6 +46,7 @@ class Collect:
 
     def run(self) -> None:
         """Fails before the training, not after it, if the file must not be written."""
+        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         from hyperirl import demos
@@ -59,7 +60,9 @@ class Collect:
             TimeElapsedColumn(),
             TextColumn("{task.fields[words]}"),
         )
-        with Progress(*columns, transient=True) as bar:
+        console = Console(stderr=True)
+        quiet = not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
             task = bar.add_task(f"Expert for {self.env}", total=1.0, words="")
             collected = demos.collect(
                 self.env,
@@ -140,12 +143,13 @@ def _parse_options(options: Sequence[str]) -> dict[str, Any]:
 def _print_summary(source: str, provenance: "Provenance", found: "Summary") -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console(highlight=False)
     facts = Table.grid(padding=(0, 2))
     for name, value in _facts(provenance, found):
-        facts.add_row(name, value)
-    console.print(f"[bold]{source}[/bold]")
+        facts.add_row(name, Text(value))
+    console.print(source, style="bold", markup=False, soft_wrap=True)
     console.print(facts)
     ranges = Table("", *("minimum", "mean", "deviation", "maximum"), box=None)
     for column in ranges.columns[1:]:
@@ -182,7 +186,7 @@ def _facts(provenance: "Provenance", found: "Summary") -> list[tuple[str, str]]:
     if found.expert_nll is None:
         facts.append(("expert NLL", "not recorded"))
     else:
-        nll = f"{found.expert_nll.mean:.2f} an episode, the least any policy can reach"
+        nll = f"{found.expert_nll.mean:.2f} an episode, the floor of every PolicyNLL"
         if found.uniform_nll is not None:
             nll += f" (uniform actions: {found.uniform_nll:.2f})"
         facts.append(("expert NLL", nll))

@@ -7,17 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperirl import exact
-from hyperirl.environments import LQR, AbstractEnvironment, Tabular
+from hyperirl.environments import LQR, AbstractEnvironment, CartPole, Tabular
 from hyperirl.inner import PPO, Report
 from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.problem import Problem
 from hyperirl.rewards import TableReward
-from hyperirl.spaces import Box
+from hyperirl.spaces import ActionSpace, Box
 
 Progress = Callable[[float, str], None]
 
@@ -26,9 +27,9 @@ Progress = Callable[[float, str], None]
 class Effort:
     """How long an expert that has no closed form is trained."""
 
-    num_updates: int = 300
+    num_updates: int = 150
     """Updates of the policy, each on fresh experience."""
-    num_envs: int = 64
+    num_envs: int = 256
     """Environments that act at the same time; more make an update less noisy."""
 
     def __post_init__(self):
@@ -40,7 +41,7 @@ class Effort:
 
 
 QUICK = Effort()
-THOROUGH = Effort(num_updates=1000, num_envs=256)
+THOROUGH = Effort(num_updates=600, num_envs=512)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +74,66 @@ def soft_optimal_expert(
     return _train(environment, problem, effort, key, on_progress)
 
 
-_NUM_CHUNKS = 20  # How often progress is reported.
+class _Scattered(AbstractEnvironment):
+    """The same task, but some episodes start away from the usual place.
+
+    A good expert rarely sees the states where it matters most what it does, forgets
+    what to do there, and then fails. The soft-optimal policy is the same wherever
+    episodes start.
+    """
+
+    task: AbstractEnvironment
+    spread: Float[Array, " state"]  # Largest distance from the usual start.
+    chance: Float[Array, ""]
+    horizon: int = eqx.field(static=True)
+
+    @property
+    def observation_size(self) -> int:
+        return self.task.observation_size
+
+    @property
+    def action_space(self) -> ActionSpace:
+        return self.task.action_space
+
+    def reset(self, *, key: PRNGKeyArray) -> Float[Array, " state"]:
+        reset_key, move_key, choice_key = jr.split(key, 3)
+        state = self.task.reset(key=reset_key)
+        moved = state + jr.uniform(
+            move_key, state.shape, state.dtype, -self.spread, self.spread
+        )
+        return jnp.where(jr.bernoulli(choice_key, self.chance), moved, state)
+
+    def observe(self, state: Float[Array, " state"]) -> Float[Array, " obs"]:
+        return self.task.observe(state)
+
+    def reward(self, observation: Float[Array, " obs"], action: Array):
+        return self.task.reward(observation, action)
+
+    def advance(self, state: Float[Array, " state"], action: Array, *, key):
+        return self.task.advance(state, action, key=key)
+
+
+def _practice(environment: AbstractEnvironment, share: float) -> AbstractEnvironment:
+    """Where to train, to act in `environment` after all of the training.
+
+    What CartPole is scattered over shrinks with the share of the training done: first
+    the policy learns what to do everywhere, then it is polished where it goes.
+    """
+    if not isinstance(environment, CartPole):
+        return environment
+    limits = jnp.stack([environment.track_limit, environment.angle_limit])
+    position, angle = limits * (0.9 - 0.2 * share)
+    velocity = jnp.full_like(position, 1.0 - 0.5 * share)
+    return _Scattered(
+        task=environment,
+        spread=jnp.stack([position, velocity, angle, velocity]),
+        chance=jnp.full_like(position, 0.5 - 0.25 * share),
+        horizon=max(environment.horizon // 2, 1),
+    )
+
+
+_NUM_CHUNKS = 20  # How often the rates change and progress is reported.
+_NUM_STEPS = 64
 _FIRST_RATE, _LAST_RATE = 1e-3, 1e-5
 
 
@@ -94,14 +154,16 @@ def _train(
         covariance="state",
         squash=isinstance(space, Box) and math.isfinite(space.high - space.low),
     )
-    state = _solver(effort, 0.0, 1.0).init(environment, policy, key=init_key)
+    solver = _solver(effort, 0.0, 1.0)
+    state = solver.init(_practice(environment, 0.0), policy, key=init_key)
     ends = np.linspace(0, effort.num_updates, _NUM_CHUNKS + 1).astype(int)
     report = None
     for chunk, (start, end) in enumerate(itertools.pairwise(ends)):
-        shares = start / effort.num_updates, end / effort.num_updates
+        shares = float(start / ends[-1]), float(end / ends[-1])
+        practice = _practice(environment, shares[0])
         state, report = _solver(effort, *shares).solve(
-            environment,
-            environment.reward,
+            practice,
+            practice.reward,
             state,
             problem,
             int(end - start),
@@ -109,8 +171,8 @@ def _train(
         )
         if on_progress is not None:
             on_progress(shares[1], f"soft return {report.soft_return:.2f}")
-    steps = effort.num_updates * _solver(effort, 0.0, 1.0).steps_per_update
-    description = f"PPO: {effort.num_updates} updates, {steps} steps"
+    steps = effort.num_updates * solver.steps_per_update
+    description = f"PPO: {effort.num_updates} updates, {steps:,} steps"
     return Expert(state.policy, description, _plain(report) | {"steps": steps})
 
 
@@ -122,6 +184,8 @@ def _solver(effort: Effort, start: float, end: float) -> PPO:
         critic_rate=2 * rate(start),
         final_rate=rate(end) / rate(start),
         num_envs=effort.num_envs,
+        num_steps=_NUM_STEPS,
+        num_minibatches=8,
     )
 
 

@@ -1,0 +1,167 @@
+"""`hyperirl evaluate`: what the reward of a run is worth."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+if TYPE_CHECKING:
+    from hyperirl.demos import Demos
+    from hyperirl.environments import AbstractEnvironment
+    from hyperirl.runs import RunFolder
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluate:
+    """Train fresh policies on a learned reward, and measure what it is worth.
+
+    Writes evaluation.json and picture.json into the folder of the run.
+
+    For example:
+        hyperirl evaluate runs/first
+        hyperirl evaluate runs/first --seeds 5
+        hyperirl evaluate runs/first --budget 300000 --no-transfer
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The folder of the run, as `hyperirl learn` printed it."""
+    seeds: int = 2
+    """Fresh policies trained on each reward."""
+    budget: int = 1_000_000
+    """Environment steps for each of them."""
+    transfer: bool = True
+    """Also train in changed dynamics."""
+
+    def run(self) -> None:
+        """Fails before the training if something is missing."""
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from hyperirl import evaluate, saving
+        from hyperirl.problem import problem
+        from hyperirl.runs import RunFolder
+
+        folder = RunFolder.open(self.folder)
+        training = evaluate.Training(budget=self.budget)
+        demos, environment = _task(folder)
+        seed, policy_for = folder.config["seed"], evaluate.default_policy
+        policy = None
+        if folder.policy_path.exists():
+            policy = saving.load_policy(folder.policy_path)
+            policy_for = evaluate.policies_like(policy)
+        reward = None
+        if folder.reward_path.exists():
+            reward = saving.load_reward(folder.reward_path)
+        if reward is None and policy is None:
+            raise ValueError(
+                f"{self.folder} holds neither a reward nor a policy yet; let the run "
+                f"finish a step, or continue it with `hyperirl resume {self.folder}`."
+            )
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[words]}"),
+        )
+        with Progress(*columns, transient=True) as bar:
+            task = bar.add_task("Evaluating", total=1.0, words="ranking set")
+            ranking = evaluate.ranking_of_demos(environment, demos)
+            if reward is None:
+                assert policy is not None
+                result = evaluate.evaluate_policy(
+                    environment,
+                    policy,
+                    demos,
+                    seed=seed,
+                    ranking=ranking,
+                    policy_for=policy_for,
+                )
+            else:
+                result = evaluate.evaluate(
+                    environment,
+                    reward,
+                    demos,
+                    problem(folder.config["temperature"], folder.config["discount"]),
+                    seed=seed,
+                    ranking=ranking,
+                    policy_for=policy_for,
+                    seeds=self.seeds,
+                    training=training,
+                    transfer=self.transfer,
+                    progress=lambda done, words: bar.update(
+                        task, completed=done, words=words
+                    ),
+                )
+        folder.save_json("evaluation.json", result)
+        if reward is not None:
+            drawn = evaluate.picture(environment, reward, ranking)
+            folder.save_json("picture.json", drawn)
+        _print(self.folder, result)
+
+
+def _task(folder: "RunFolder") -> tuple["Demos", "AbstractEnvironment"]:
+    """The demonstrations of a run, and the environment they are evaluated in."""
+    from hyperirl import demos, environments
+
+    loaded = demos.load(folder.config["demos"])
+    name = folder.config["env"]
+    # With the options the demonstrations were collected with, if they are of this one.
+    if loaded.provenance.environment == name:
+        environment = demos.environment_of(loaded.provenance)
+        if environment is not None:
+            return loaded, environment
+    return loaded, environments.make(name)
+
+
+# What is printed, and what it is to be read against.
+_ROWS = (
+    ("PolicyNLL", "policy_nll", "of a fresh policy on held-out episodes"),
+    ("floor", "floor", "the expert's own NLL on them"),
+    ("gap", "gap", "PolicyNLL - floor; 0 is the best possible"),
+    ("gap in percent", "gap_percent", "of the floor"),
+    ("NLL, true reward", "true_reward_nll", "what the same training gets from it"),
+    ("NLL, cloning", "bc_nll", "no reward, only a policy"),
+    ("EnvReturn", "env_return", "true return of the fresh policy"),
+    ("ExpertRet", "expert_return", "of the demonstrations"),
+    ("RandomRet", "random_return", "of random actions"),
+    ("RankCorr", "rank_corr", "1 orders trajectories as the truth does"),
+    ("  per step", "rank_corr_per_step", "without the episodes' lengths"),
+    ("  constant reward", "rank_corr_constant", "control: what no reward scores"),
+    ("  untrained rewards", "rank_corr_untrained", "control: mean of ten"),
+    ("EPIC distance", "epic_distance", "0 is equivalent, 0.71 unrelated"),
+    ("retraining ratio", "retraining_ratio", "steps needed; the true reward has 1"),
+)
+
+
+def _print(path: Path, result: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "mean", "95 % interval", "", box=None)
+    for column in table.columns[1:3]:
+        column.justify = "right"
+    for title, name, meaning in _ROWS:
+        table.add_row(title, *_cells(result.get(name)), meaning)
+    for name, found in result["transfer"].items():
+        table.add_row(f"transfer: {name}", *_cells(found["env_return"]), "EnvReturn")
+        true = found["true_reward_return"]
+        table.add_row("  on the true reward", *_cells(true), "trained there")
+    console = Console(highlight=False)
+    console.print(f"[bold]{path}[/bold]")
+    console.print(table)
+    console.print(f"Wrote {path / 'evaluation.json'}.", soft_wrap=True)
+    console.print(f"See it:  hyperirl report {path}", soft_wrap=True)
+
+
+def _cells(value: dict[str, Any] | float | None) -> tuple[str, str]:
+    """A mean and an interval."""
+    if value is None:
+        return "-", ""
+    if not isinstance(value, dict):
+        return f"{value:.3f}", ""
+    if value["mean"] is None:
+        return "-", ""
+    if value["low"] is None:
+        return f"{value['mean']:.3f}", ""
+    return f"{value['mean']:.3f}", f"{value['low']:.3f} to {value['high']:.3f}"

@@ -1,0 +1,83 @@
+"""The numbers of a run while it runs: a live table, or plain lines."""
+
+import math
+import time
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+# What is shown, in this order: the name of the number, and how it is written.
+_NUMBERS = {
+    "nll_valid": ("held-out NLL", "{:.2f}"),
+    "floor_valid": ("expert's NLL", "{:.2f}"),
+    "best_nll_valid": ("best so far", "{:.2f}"),
+    "outer_loss": ("outer loss", "{:.3f}"),
+    "true_return": ("true return", "{:.1f}"),
+    "rank_corr": ("RankCorr", "{:.3f}"),
+    "inner_gap": ("inner gap", "{:.3g}"),
+    "snr": ("signal/noise", "{:.1f}"),
+    "damping": ("damping", "{:.2g}"),
+    "step_seconds": ("s/step", "{:.2f}"),
+}
+
+
+class StepProgress:
+    """Shows a row of metrics after each outer step.
+
+    In a terminal the numbers stay in place under a bar; elsewhere each step is a line.
+    """
+
+    def __init__(self, total: int, console: Console | None = None):
+        self.total = total
+        self.console = Console(highlight=False) if console is None else console
+        self.live = Live(console=self.console, transient=True, refresh_per_second=4)
+        self.started = time.monotonic()
+        self.first: tuple[int, float] | None = None
+
+    def __enter__(self) -> "StepProgress":
+        if self.console.is_terminal:
+            self.live.start()
+            self.live.update("Compiling ...")
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self.console.is_terminal:
+            self.live.stop()
+
+    def show(self, row: dict[str, Any]) -> None:
+        """The numbers of one step."""
+        left = self._time_left(row["step"])
+        if not self.console.is_terminal:
+            numbers = ", ".join(f"{name} {text}" for name, text in _texts(row))
+            print(f"step {row['step']}/{self.total}: {numbers}; {left}", flush=True)
+            return
+        table = Table.grid(padding=(0, 2))
+        for name, text in _texts(row):
+            table.add_row(name, text)
+        bar = ProgressBar(self.total, row["step"], width=40)
+        head = Table.grid(padding=(0, 2))
+        head.add_row(f"step {row['step']}/{self.total}", bar, left)
+        self.live.update(Group(head, table))
+
+    def _time_left(self, step: int) -> str:
+        """From the steps after the first, which compiles."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first = step, now
+            return "time left unknown"
+        first_step, first_time = self.first
+        each = (now - first_time) / (step - first_step)
+        return f"{max(self.total - step, 0) * each:.0f} s left"
+
+
+def _texts(row: dict[str, Any]) -> list[tuple[str, str]]:
+    """The numbers of a row that are known, as text."""
+    known = lambda value: value is not None and math.isfinite(value)
+    return [
+        (name, form.format(row[key]))
+        for key, (name, form) in _NUMBERS.items()
+        if known(row.get(key))
+    ]

@@ -1,0 +1,32 @@
+"""`hyperirl report`: runs as one HTML file."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Make one HTML file from run folders; several runs are compared.
+
+    Nothing is run again, and the file needs nothing else: send it to anybody.
+
+    For example:
+        hyperirl report runs/first
+        hyperirl report runs/fisher runs/ml-irl runs/bc --out comparison.html
+    """
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """The folders of the runs."""
+    out: Path | None = None
+    """The file to write: report.html in the folder of a single run, or here."""
+
+    def run(self) -> None:
+        """Says where the file is."""
+        from hyperirl.report import write_report
+
+        alone = self.runs[0] if len(self.runs) == 1 else Path()
+        out = write_report(list(self.runs), self.out or alone / "report.html")
+        print(f"Wrote {out}. Open it in a browser; it needs no network.")
