@@ -1,0 +1,154 @@
+"""Line charts as SVG: axes, lines, bands and reference lines.
+
+Lines differ by color and by dash, so that they can be told apart in print and by
+people who do not see all colors. The numbers behind a chart are its coordinates: the
+script of the page reads them back when the mouse is over it.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from hyperirl.report.axes import Axis, axis_of, frame, points
+from hyperirl.report.numbers import text, thin
+from hyperirl.report.reading import Group
+
+WIDTH, HEIGHT = 440, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 42
+DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 4", "1 2 6 2", "3 2")
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """What to draw."""
+
+    key: str
+    title: str
+    unit: str
+    note: str
+    log: bool = False  # If all values are positive and far apart.
+    reference: float | str | None = None  # A value, or a column.
+    reference_name: str = ""
+    zero: bool = False  # Whether the axis starts at 0.
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """One run, or the mean and the range of several."""
+
+    label: str
+    index: int
+    x: np.ndarray
+    y: np.ndarray
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+
+
+def lines_of(groups: Sequence[Group], key: str) -> list[Line]:
+    """The lines of one metric; groups without it are left out."""
+    lines = []
+    for index, group in enumerate(groups):
+        columns = [(run.column("step"), run.column(key)) for run in group.runs]
+        columns = [(x[ok], y[ok]) for x, y in columns for ok in [np.isfinite(x + y)]]
+        columns = [column for column in columns if len(column[0])]
+        if len(columns) == 1:
+            lines.append(_single(group.label, index, *columns[0]))
+        elif columns:
+            lines.append(_many(group.label, index, columns))
+    return lines
+
+
+def _single(label: str, index: int, x: np.ndarray, y: np.ndarray) -> Line:
+    """A long run is drawn as its running mean, and the range that it is the mean of."""
+    if len(x) < 80:
+        return Line(label, index, x, y)
+    half = max(2, len(x) // 60)
+    windows = [y[max(0, i - half) : i + half + 1] for i in range(len(y))]
+    mean, low, high = (
+        np.array([f(window) for window in windows]) for f in (np.mean, np.min, np.max)
+    )
+    return Line(label, index, x, mean, low, high)
+
+
+def _many(
+    label: str, index: int, columns: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> Line:
+    """Mean and range over runs, at the steps that at least half of them reached."""
+    steps = np.unique(np.concatenate([x for x, _ in columns]))
+    table = np.full((len(columns), len(steps)), np.nan)
+    for row, (x, y) in zip(table, columns, strict=True):
+        row[np.searchsorted(steps, x)] = y
+    enough = np.isfinite(table).sum(axis=0) * 2 >= len(columns)
+    steps, table = steps[enough], table[:, enough]
+    mean, low, high = (f(table, axis=0) for f in (np.nanmean, np.nanmin, np.nanmax))
+    return Line(label, index, steps, mean, low, high)
+
+
+def draw(chart: Chart, groups: Sequence[Group]) -> str:
+    """The chart as a figure, or nothing if there is nothing to draw."""
+    lines = lines_of(groups, chart.key)
+    if not lines:
+        return ""
+    references = _references(chart, groups)
+    values = [v for line in lines for v in (line.y, line.low, line.high)]
+    values += [line.y for line in references]
+    y_values = np.concatenate([v for v in values if v is not None])
+    x_values = np.concatenate([line.x for line in lines])
+    x = axis_of(x_values, _LEFT, WIDTH - _RIGHT, zero=True)
+    y = axis_of(y_values, HEIGHT - _BOTTOM, _TOP, log=chart.log, zero=chart.zero)
+    most = int(np.clip(400 // len(lines), 40, 160))
+    parts = [frame(x, y, "outer step", chart.unit)]
+    parts += [_reference(line, x, y, chart.reference_name) for line in references]
+    parts += [_draw_line(line, x, y, most) for line in lines]
+    scale = " ".join(f"{v:.6g}" for v in (x.low, x.high, y.low, y.high))
+    name = escape(chart.title)
+    return (
+        f'<figure class="chart"><figcaption><b>{name}</b> {escape(chart.note)}'
+        f'</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{name}" data-scale="{scale}" data-log="{int(y.log)}">'
+        f"{''.join(parts)}</svg></figure>"
+    )
+
+
+def _references(chart: Chart, groups: Sequence[Group]) -> list[Line]:
+    """Limits that the curve is compared with; equal ones are drawn once."""
+    if chart.reference is None:
+        return []
+    if isinstance(chart.reference, str):
+        values = {f"{run.last(chart.reference):.6g}" for g in groups for run in g.runs}
+        limits = sorted(float(value) for value in values)
+    else:
+        limits = [chart.reference]
+    limits = [limit for limit in limits if math.isfinite(limit)]
+    return [Line("", 0, np.zeros(1), np.array([limit])) for limit in limits[:4]]
+
+
+def _reference(line: Line, x: Axis, y: Axis, name: str) -> str:
+    at = float(y(line.y[0]))
+    # Below the line, unless that would be in the axis.
+    label = at + 13 if at < HEIGHT - _BOTTOM - 18 else at - 5
+    return (
+        f'<path class="limit" d="M{x.start} {at:.1f}H{x.end}"/><text class="end" '
+        f'x="{x.end - 4}" y="{label:.1f}">{escape(name)} {text(line.y[0])}</text>'
+    )
+
+
+def _draw_line(line: Line, x: Axis, y: Axis, most: int) -> str:
+    name, index = escape(line.label), line.index
+    parts = [f'<g class="s" data-s="{index}">']
+    if line.low is not None and line.high is not None:
+        upper = points(x, y, *thin(line.x, line.high, most // 2))
+        lower = points(x, y, *thin(line.x, line.low, most // 2))
+        backwards = " ".join(reversed(lower.split()))
+        parts.append(
+            f'<polygon class="band c{index % 8}" points="{upper} {backwards}"/>'
+        )
+    dash = DASHES[index % len(DASHES)]
+    parts.append(
+        f'<polyline class="line c{index % 8}" stroke-dasharray="{dash or "none"}" '
+        f'data-n="{name}" points="{points(x, y, *thin(line.x, line.y, most))}"/></g>'
+    )
+    return "".join(parts)

@@ -1,0 +1,239 @@
+"""The numbers that matter, each beside the limits it is to be read against."""
+
+import dataclasses
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from hyperirl.report.numbers import duration, text
+from hyperirl.report.reading import Estimate, Group, Run, estimate
+
+
+@dataclasses.dataclass(frozen=True)
+class Headline:
+    """One number, and what it is compared with."""
+
+    key: str
+    title: str
+    note: str
+    unit: str = ""
+    limits: tuple[tuple[str, str], ...] = ()  # (name, key), worst first.
+
+
+HEADLINES = (
+    Headline(
+        "gap_percent",
+        "Gap to the expert",
+        "PolicyNLL of a fresh policy on the frozen reward, above the floor; 0 is the "
+        "best there is.",
+        unit=" %",
+    ),
+    Headline(
+        "policy_nll",
+        "PolicyNLL",
+        "Nats for each held-out trajectory, under a fresh policy. The floor is the "
+        "expert's own.",
+        limits=(("behavioral cloning", "bc_nll"), ("floor", "floor")),
+    ),
+    Headline(
+        "env_return",
+        "Return of a fresh policy",
+        "True return of a policy trained on the learned reward alone.",
+        limits=(("random", "random_return"), ("expert", "expert_return")),
+    ),
+    Headline(
+        "rank_corr",
+        "RankCorr",
+        "Spearman correlation of learned and true returns; read it against the "
+        "controls, which know nothing.",
+        limits=(
+            ("constant reward", "rank_corr_constant"),
+            ("untrained reward", "rank_corr_untrained"),
+            ("each step", "rank_corr_per_step"),
+        ),
+    ),
+    Headline(
+        "epic_distance",
+        "EPIC distance",
+        "Between the learned and the true reward: 0 is the same up to shaping, 1 is "
+        "unrelated.",
+    ),
+    Headline(
+        "retraining_ratio",
+        "Retraining ratio",
+        "Steps to 95 % of the expert's return, over the steps it takes on the true "
+        "reward; 1 is as good as the truth.",
+        unit=" ×",
+    ),
+    Headline(
+        "best_nll_valid",
+        "Held-out NLL while learning",
+        "The lowest, in nats for each trajectory; it selected the reward.",
+        limits=(("floor", "floor_valid"),),
+    ),
+    Headline(
+        "valid_gap_percent", "Held-out gap while learning", "Above the floor.", " %"
+    ),
+    Headline("true_return", "True return while learning", "Of the last policy."),
+    Headline("num_skipped", "Skipped steps", "Outer steps that were not finite."),
+)
+
+
+def draw_headlines(run: Run) -> str:
+    """A card for each number that is known, and what to do to know more."""
+    cards = [_draw_card(headline, run) for headline in HEADLINES]
+    steps, seconds = len(run.rows), run.last("seconds")
+    if steps:
+        cards.append(
+            '<div class="card"><h3>Outer steps</h3>'
+            f'<p class="value">{steps}</p><p class="note">in {duration(seconds)}</p>'
+            "</div>"
+        )
+    note = ""
+    if not run.evaluation:
+        note = (
+            '<p class="note">This run was not evaluated with a fresh policy yet: '
+            "<code>hyperirl evaluate RUN</code> does it.</p>"
+        )
+    return f'<div class="cards">{"".join(cards)}</div>{note}{_draw_transfer(run)}'
+
+
+def _draw_card(headline: Headline, run: Run) -> str:
+    value = estimate(run, headline.key)
+    if not value.known:
+        return ""
+    limits = [(name, estimate(run, key)) for name, key in headline.limits]
+    limits = [(name, limit) for name, limit in limits if limit.known]
+    against = "".join(
+        f"<li>{escape(name)} <b>{_with_interval(limit)}</b></li>"
+        for name, limit in limits
+    )
+    against = f"<ul>{against}</ul>" if against else ""
+    return (
+        f'<div class="card"><h3>{escape(headline.title)}</h3>'
+        f'<p class="value">{text(value.mean)}{headline.unit}</p>'
+        f"{_interval_note(value)}{_draw_gauge(value, limits)}{against}"
+        f'<p class="note">{escape(headline.note)}</p></div>'
+    )
+
+
+def _with_interval(value: Estimate) -> str:
+    shown = text(value.mean)
+    if np.isfinite(value.low + value.high):
+        shown += f' <span class="range">[{text(value.low)}, {text(value.high)}]</span>'
+    return shown
+
+
+def _interval_note(value: Estimate) -> str:
+    if not np.isfinite(value.low + value.high):
+        return ""
+    count = f", n = {value.n}" if value.n else ""
+    return f'<p class="range">[{text(value.low)}, {text(value.high)}]{count}</p>'
+
+
+def _draw_gauge(value: Estimate, limits: list[tuple[str, Estimate]]) -> str:
+    """Where the value and its interval lie among the limits."""
+    if not limits:
+        return ""
+    marks = [limit.mean for _, limit in limits]
+    known = [v for v in (value.mean, value.low, value.high, *marks) if np.isfinite(v)]
+    low, high = min(known), max(known)
+    if high == low:
+        return ""
+    place = lambda v: 6 + 228 * (v - low) / (high - low)
+    parts = ['<path class="axis" d="M6 12H234"/>']
+    parts += [f'<path class="limit" d="M{place(mark):.1f} 4v16"/>' for mark in marks]
+    if np.isfinite(value.low + value.high):
+        ends = place(value.low), place(value.high)
+        parts.append(f'<path class="spread" d="M{ends[0]:.1f} 12H{ends[1]:.1f}"/>')
+    parts.append(
+        f'<circle class="dots c0" cx="{place(value.mean):.1f}" cy="12" r="5"/>'
+    )
+    return f'<svg class="gauge" viewBox="0 0 240 24">{"".join(parts)}</svg>'
+
+
+def _draw_transfer(run: Run) -> str:
+    transfer = run.evaluation.get("transfer")
+    if not isinstance(transfer, dict) or not transfer:
+        return ""
+    rows = []
+    for name, values in transfer.items():
+        values = values if isinstance(values, dict) else {}
+        learned = Estimate.of(values.get("env_return"))
+        true = Estimate.of(values.get("true_reward_return"))
+        rows.append(
+            f"<tr><th>{escape(str(name))}</th><td>{_with_interval(learned)}</td>"
+            f"<td>{_with_interval(true)}</td></tr>"
+        )
+    return (
+        "<h3>Transfer to changed dynamics</h3><p class='note'>True return of a policy "
+        "trained after the change, on the learned and on the true reward.</p>"
+        '<div class="wide"><table><tr><th>change</th><th>learned reward</th>'
+        f"<th>true reward</th></tr>{''.join(rows)}</table></div>"
+    )
+
+
+# (key, heading); limits stand beside what they limit.
+_COLUMNS = (
+    ("policy_nll", "PolicyNLL"),
+    ("floor", "floor"),
+    ("gap_percent", "gap, %"),
+    ("bc_nll", "NLL of cloning"),
+    ("env_return", "return"),
+    ("expert_return", "expert's return"),
+    ("random_return", "random return"),
+    ("rank_corr", "RankCorr"),
+    ("rank_corr_untrained", "RankCorr, untrained"),
+    ("epic_distance", "EPIC"),
+    ("retraining_ratio", "retraining ratio"),
+    ("best_nll_valid", "held-out NLL"),
+    ("floor_valid", "held-out floor"),
+    ("valid_gap_percent", "held-out gap, %"),
+    ("true_return", "true return, last"),
+    ("num_skipped", "skipped"),
+    ("step", "steps"),
+    ("seconds", "seconds"),
+)
+
+
+def draw_comparison(groups: Sequence[Group]) -> str:
+    """A row for each run, and one for each group of seeds; empty columns left out."""
+    runs = [run for group in groups for run in group.runs]
+    columns = [
+        (key, heading)
+        for key, heading in _COLUMNS
+        if any(estimate(run, key).known for run in runs)
+    ]
+    rows = []
+    for index, group in enumerate(groups):
+        key = f'<i class="swatch c{index % 8}"></i>'
+        if len(group.runs) > 1:
+            cells = [_draw_mean(group, column) for column, _ in columns]
+            rows.append(_draw_row(f"{key}{escape(group.label)}", cells, "mean"))
+        for run in group.runs:
+            values = [estimate(run, column) for column, _ in columns]
+            cells = [_with_interval(value) for value in values]
+            rows.append(_draw_row(f"{key}{escape(run.name)}", cells))
+    headings = "".join(f"<th>{escape(heading)}</th>" for _, heading in columns)
+    return (
+        f'<div class="wide"><table class="compare"><tr><th>run</th>{headings}</tr>'
+        f"{''.join(rows)}</table></div>"
+    )
+
+
+def _draw_row(name: str, cells: list[str], kind: str = "") -> str:
+    cells = [f"<td>{cell}</td>" for cell in cells]
+    return f'<tr class="{kind}"><th>{name}</th>{"".join(cells)}</tr>'
+
+
+def _draw_mean(group: Group, key: str) -> str:
+    values = np.array([estimate(run, key).mean for run in group.runs])
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return "–"
+    return (
+        f"{text(float(values.mean()))} "
+        f'<span class="range">({text(float(values.min()))} to '
+        f"{text(float(values.max()))})</span>"
+    )

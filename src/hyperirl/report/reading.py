@@ -1,0 +1,143 @@
+"""What a report is made from: runs, and groups of runs that differ by seed only."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hyperirl.report.numbers import number
+from hyperirl.runs import RunError, RunFolder
+
+# Which of these a run has does not make it another experiment.
+_NOT_SETTINGS = ("seed", "out", "name", "overwrite")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """All that is known about one run."""
+
+    name: str
+    config: dict[str, Any]
+    provenance: dict[str, Any]
+    rows: list[dict[str, Any]]
+    evaluation: dict[str, Any]
+    picture: dict[str, Any]
+
+    def column(self, key: str) -> np.ndarray:
+        """A number for each row; NaN where it was not recorded."""
+        if key == "gap":
+            return self.column("nll_valid") - self.column("floor_valid")
+        if key == "skipped_total":
+            total = np.cumsum(np.nan_to_num(self.column("skipped")))
+            # A run that skipped nothing needs no chart to say so.
+            return total if total.any() else np.full(len(total), np.nan)
+        return np.array([number(row.get(key)) for row in self.rows], float)
+
+    def last(self, key: str) -> float:
+        """The last value that was recorded."""
+        values = self.column(key)
+        values = values[np.isfinite(values)]
+        return float(values[-1]) if len(values) else math.nan
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Runs with the same settings but for the seed; drawn as one line with a band."""
+
+    label: str
+    runs: list[Run]
+
+
+def read_runs(folders: Sequence[Path]) -> list[Run]:
+    """The runs in some folders, each with a name of its own."""
+    if not folders:
+        raise RunError("There is no run to report on; give the folder of one.")
+    paths = [Path(folder).resolve() for folder in folders]
+    if len(set(paths)) != len(paths):
+        raise RunError("A run is given twice; name every folder once.")
+    names = [path.name for path in paths]
+    if len(set(names)) != len(names):
+        names = [f"{path.parent.name}/{path.name}" for path in paths]
+    return [_read_run(path, name) for path, name in zip(folders, names, strict=True)]
+
+
+def _read_run(path: Path, name: str) -> Run:
+    folder = RunFolder.open(path)
+    return Run(
+        name=name,
+        config=folder.config,
+        provenance=folder.provenance,
+        rows=[row for row in folder.metrics() if isinstance(row, dict)],
+        evaluation=_mapping(folder.load_json("evaluation.json")),
+        picture=_mapping(folder.load_json("picture.json")),
+    )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def group_runs(runs: Sequence[Run]) -> list[Group]:
+    """Groups in the order in which their first runs were given."""
+    gathered: dict[str, list[Run]] = {}
+    for run in runs:
+        settings = {k: v for k, v in run.config.items() if k not in _NOT_SETTINGS}
+        gathered.setdefault(repr(sorted(settings.items())), []).append(run)
+    groups = list(gathered.values())
+    labels = [_label(group) for group in groups]
+    if len(set(labels)) != len(labels):
+        labels = [
+            f"{label}: {group[0].name}" if len(group) > 1 else label
+            for label, group in zip(labels, groups, strict=True)
+        ]
+    return [Group(*pair) for pair in zip(labels, groups, strict=True)]
+
+
+def _label(runs: list[Run]) -> str:
+    if len(runs) == 1:
+        return runs[0].name
+    config = runs[0].config
+    settings = " ".join(str(config[k]) for k in ("env", "method") if k in config)
+    return f"{settings} ({len(runs)} seeds)".strip()
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """A number and its interval, NaN where it is not known."""
+
+    mean: float
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+
+    @classmethod
+    def of(cls, value: Any) -> "Estimate":
+        """From a number, or from `{"mean", "low", "high", "n"}`."""
+        if not isinstance(value, dict):
+            return cls(number(value))
+        mean, low, high = (number(value.get(key)) for key in ("mean", "low", "high"))
+        count = number(value.get("n"))
+        return cls(mean, low, high, int(count) if math.isfinite(count) else 0)
+
+    @property
+    def known(self) -> bool:
+        return math.isfinite(self.mean)
+
+
+def estimate(run: Run, key: str) -> Estimate:
+    """A number about a run as a whole: of its evaluation, or of its metrics."""
+    if key in run.evaluation:
+        return Estimate.of(run.evaluation[key])
+    if key == "gap_percent":
+        nll, floor = estimate(run, "policy_nll").mean, estimate(run, "floor").mean
+        return Estimate(100 * (nll - floor) / abs(floor) if floor else math.nan)
+    if key == "valid_gap_percent":
+        nll, floor = run.last("best_nll_valid"), run.last("floor_valid")
+        return Estimate(100 * (nll - floor) / abs(floor) if floor else math.nan)
+    if key == "num_skipped":
+        skipped = run.column("skipped")
+        return Estimate(float(np.nansum(skipped)) if len(skipped) else math.nan)
+    return Estimate(run.last(key))

@@ -1,0 +1,154 @@
+"""How the page looks, and the little it does when it is touched."""
+
+# Okabe and Ito's colors, which people with any color vision can tell apart; lighter
+# ones on a dark page. Printing always uses the light page.
+STYLE = """
+:root{color-scheme:light dark;--page:#fff;--card:#f6f7f9;--ink:#1b1f24;--soft:#57606a;
+--rule:#d5dae0;--grid:#e7eaee;--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#b5548a;
+--c4:#b07700;--c5:#3a8fc4;--c6:#1b1f24;--c7:#7a5bb5}
+@media(prefers-color-scheme:dark){@media not print{:root{--page:#14171b;--card:#1d2126;
+--ink:#e8eaed;--soft:#a5adb8;--rule:#3a4149;--grid:#2b3138;--c0:#56b4e9;--c1:#f28a3c;
+--c2:#2fc79a;--c3:#e08fbc;--c4:#e6b23c;--c5:#9ad0f0;--c6:#e8eaed;--c7:#b79cf0}}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--page);color:var(--ink);
+font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+header,main{max-width:1240px;margin:0 auto;padding:0 16px}
+header{padding-top:24px}
+h1{margin:0;font-size:1.6rem;overflow-wrap:anywhere}
+h2{margin:40px 0 12px;padding-bottom:4px;border-bottom:1px solid var(--rule);
+font-size:1.25rem}
+h3{margin:0 0 4px;font-size:1rem}
+header p{margin:4px 0 12px;color:var(--soft)}
+nav{display:flex;flex-wrap:wrap;gap:4px 16px}
+nav a{color:var(--c0);padding:4px 0}
+.note,.range{color:var(--soft);font-size:.86rem;margin:4px 0}
+.cards{display:grid;gap:12px;margin-bottom:16px;
+grid-template-columns:repeat(auto-fill,minmax(min(100%,270px),1fr))}
+.card{background:var(--card);border:1px solid var(--rule);border-radius:8px;
+padding:14px}
+.card h3{font-weight:600;color:var(--soft);font-size:.9rem}
+.value{margin:0;font-size:1.8rem;line-height:1.2;font-weight:650}
+.card ul{list-style:none;margin:4px 0;padding:0;font-size:.9rem}
+.charts{display:grid;gap:20px 24px;
+grid-template-columns:repeat(auto-fill,minmax(min(100%,370px),1fr))}
+.grid4{display:grid;gap:16px 20px;margin-bottom:20px;
+grid-template-columns:repeat(auto-fill,minmax(min(100%,250px),1fr))}
+figure{margin:0;min-width:0;position:relative;break-inside:avoid}
+figcaption{font-size:.86rem;color:var(--soft);margin-bottom:4px}
+figcaption b{color:var(--ink);font-size:.95rem}
+.chart{max-width:620px}
+svg{display:block;width:100%;height:auto}
+svg text{font-size:12.5px;fill:var(--soft)}
+svg text.name{fill:var(--ink)}
+.end{text-anchor:end}.mid{text-anchor:middle}
+.grid{stroke:var(--grid);fill:none}.axis,.tick{stroke:var(--soft);fill:none}
+.limit{stroke:var(--ink);stroke-width:1.4;stroke-dasharray:1 3;stroke-linecap:round;
+fill:none}
+.line{fill:none;stroke-width:2;stroke-linejoin:round}
+.band{opacity:.18;stroke:none}
+.dots{stroke:var(--page);stroke-width:.6;fill-opacity:.85}
+.spread{stroke:var(--c0);stroke-width:6;opacity:.35;fill:none}
+image{image-rendering:pixelated}
+.gauge{max-width:280px;margin:4px 0}
+.legend{display:flex;flex-wrap:wrap;gap:6px 10px;margin:4px 0 8px;font-size:.9rem}
+.legend span,.legend button{display:inline-flex;align-items:center;gap:6px}
+button{font:inherit;color:inherit;background:var(--card);border:1px solid var(--rule);
+border-radius:6px;padding:6px 10px;min-height:36px;cursor:pointer;text-align:left}
+button[aria-pressed=false]{opacity:.45;text-decoration:line-through}
+.key{width:14px;flex:none}.key.long{width:34px}
+.wide{overflow-x:auto;-webkit-overflow-scrolling:touch}
+table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
+th,td{padding:5px 10px;text-align:left;border-bottom:1px solid var(--rule);
+vertical-align:top}
+th{font-weight:600}
+.compare td,.compare tr:first-child th:not(:first-child){text-align:right}
+.compare td{white-space:nowrap}
+.mean td,.mean th{font-weight:700;background:var(--card)}
+.mean~tr:not(.mean) th{font-weight:400}
+.swatch{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:6px}
+.matrix td{color:#111;text-align:right;border:1px solid #fff}
+pre{background:var(--card);border:1px solid var(--rule);border-radius:6px;padding:10px;
+font-size:.85rem;white-space:pre-wrap;overflow-wrap:anywhere;margin:6px 0}
+summary{cursor:pointer;padding:6px 0}
+main{padding-bottom:48px}
+.tip{position:absolute;pointer-events:none;background:var(--card);color:var(--ink);
+border:1px solid var(--rule);border-radius:6px;padding:4px 8px;font-size:.8rem;
+white-space:nowrap;z-index:1;box-shadow:0 2px 8px #0003}
+.hair{stroke:var(--soft);stroke-dasharray:2 2}
+.off{display:none}
+@media print{body{font-size:11px}nav,.tip,.hair{display:none}.card,pre{background:none}
+.charts{grid-template-columns:repeat(2,1fr)}.grid4{grid-template-columns:repeat(3,1fr)}
+.swatch,.matrix td{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+h2{break-after:avoid}.card{break-inside:avoid}}
+""" + "".join(
+    f"polyline.c{i},path.line.c{i}{{stroke:var(--c{i})}}"
+    f".band.c{i},.dots.c{i}{{fill:var(--c{i})}}.swatch.c{i}{{background:var(--c{i})}}"
+    for i in range(8)
+)
+
+# Reads the values of a chart back from its coordinates; without it nothing is lost but
+# the values under the mouse and the buttons that hide lines.
+SCRIPT = """
+'use strict';
+for (const button of document.querySelectorAll('button[data-s]'))
+  button.addEventListener('click', () => {
+    const shown = button.getAttribute('aria-pressed') !== 'true';
+    button.setAttribute('aria-pressed', shown);
+    for (const line of document.querySelectorAll(`g.s[data-s="${button.dataset.s}"]`))
+      line.classList.toggle('off', !shown);
+  });
+const short = value => {
+  const size = Math.abs(value);
+  return size && (size < 1e-3 || size >= 1e5)
+    ? value.toExponential(2) : String(+value.toPrecision(4));
+};
+for (const svg of document.querySelectorAll('svg[data-scale]')) {
+  const [x0, x1, y0, y1] = svg.dataset.scale.split(' ').map(Number);
+  const log = svg.dataset.log === '1';
+  const box = svg.querySelector('path.axis').getAttribute('d').match(/[\\d.]+/g);
+  const [left, top, bottom, right] = box.map(Number);
+  const xOf = at => x0 + (x1 - x0) * (at - left) / (right - left);
+  const yOf = at => {
+    const share = (bottom - at) / (bottom - top);
+    return log ? y0 * (y1 / y0) ** share : y0 + (y1 - y0) * share;
+  };
+  const lines = [...svg.querySelectorAll('polyline')].map(line => ({
+    line, name: line.dataset.n,
+    points: line.getAttribute('points').split(' ').map(p => p.split(',').map(Number)),
+  }));
+  const hair = document.createElementNS(svg.namespaceURI, 'path');
+  hair.setAttribute('class', 'hair off');
+  svg.append(hair);
+  const tip = document.createElement('div');
+  tip.className = 'tip off';
+  svg.parentNode.append(tip);
+  const leave = () => { tip.classList.add('off'); hair.classList.add('off'); };
+  svg.addEventListener('pointerleave', leave);
+  svg.addEventListener('pointermove', event => {
+    const size = svg.getBoundingClientRect();
+    const at = (event.clientX - size.left) * svg.viewBox.baseVal.width / size.width;
+    const near = [];
+    for (const {line, name, points} of lines) {
+      if (line.parentNode.classList.contains('off')) continue;
+      const distance = p => Math.abs(p[0] - at);
+      const point = points.reduce((a, b) => distance(b) < distance(a) ? b : a);
+      near.push({name, point});
+    }
+    if (!near.length || at < left - 8 || at > right + 8) return leave();
+    const x = near[0].point[0];
+    tip.replaceChildren(`step ${Math.round(xOf(x))}`);
+    for (const {name, point} of near) {
+      const row = document.createElement('div');
+      row.textContent = (near.length > 1 ? `${name}: ` : '') + short(yOf(point[1]));
+      tip.append(row);
+    }
+    hair.setAttribute('d', `M${x} ${top}V${bottom}`);
+    hair.classList.remove('off');
+    tip.classList.remove('off');
+    const place = x * size.width / svg.viewBox.baseVal.width;
+    const room = size.width - tip.offsetWidth;
+    tip.style.left = `${Math.max(0, Math.min(room, place + 12))}px`;
+    tip.style.top = `${tip.parentNode.firstChild.offsetHeight}px`;
+  });
+}
+"""
