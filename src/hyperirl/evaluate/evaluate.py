@@ -1,0 +1,328 @@
+"""The protocol: what a learned reward is worth, in numbers beside their limits.
+
+docs/evaluation.md says what each of them can and cannot tell. Nothing here may be used
+to select a model, stop a run or tune a setting: it looks at the true reward and at the
+test episodes.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from hyperirl.cloning import clone
+from hyperirl.demos import Demos
+from hyperirl.demos.splitting import Parts, split_demos
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.evaluate.distance import coverage, epic_distance
+from hyperirl.evaluate.fresh import (
+    Fresh,
+    MakePolicy,
+    Progress,
+    Training,
+    default_policy,
+    retraining_ratios,
+    steps_to_reach,
+    train_fresh,
+)
+from hyperirl.evaluate.intervals import interval, percentiles, picks
+from hyperirl.evaluate.ranking import VERSION as RANKING_VERSION
+from hyperirl.evaluate.ranking import (
+    RankingSet,
+    constant_control,
+    rank_correlation,
+    ranking_set,
+    resampled_rank_correlations,
+    untrained_control,
+)
+from hyperirl.evaluate.transfer import changed_dynamics
+from hyperirl.inner import true_reward
+from hyperirl.policies import AbstractPolicy, log_probs
+from hyperirl.problem import Problem
+from hyperirl.rewards import AbstractReward, rewards_of
+from hyperirl.rollout import rollout
+from hyperirl.trajectories import returns
+
+PROTOCOL_VERSION = 1
+_REACHED = 0.95  # Of the way from random to expert: when retraining is done.
+_REFERENCE_EPISODES = 64
+
+
+def evaluate(
+    environment: AbstractEnvironment,
+    reward: AbstractReward,
+    demos: Demos,
+    problem: Problem,
+    *,
+    seed: int,
+    parts: Parts | None = None,
+    ranking: RankingSet | None = None,
+    policy_for: MakePolicy = default_policy,
+    seeds: int = 2,
+    training: Training | None = None,
+    transfer: bool = True,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """What a learned reward is worth, as plain numbers: `evaluation.json`.
+
+    A metric is `{"mean", "low", "high", "n"}` with a 95 % interval; a number if it has
+    none; `None` if it is not defined or not known.
+
+    Args:
+        environment: Where the demonstrations come from.
+        reward: What was learned.
+        demos: All demonstrations.
+        problem: The temperature and discount it was learned for.
+        seed: With which the run split the demonstrations.
+        parts: How they were split, if not by `split_demos`.
+        ranking: The trajectories to rank; `ranking_of_demos` by default.
+        policy_for: Makes a fresh policy, of the class that the run used.
+        seeds: Fresh policies for each reward.
+        training: How they are trained.
+        transfer: Whether to train in changed dynamics, too.
+        progress: Called with the fraction done and a few words.
+    """
+    if seeds < 1:
+        raise ValueError(f"At least one fresh policy is needed, got seeds={seeds}.")
+    training = Training() if training is None else training
+    parts = split_demos(demos, seed) if parts is None else parts
+    worlds = changed_dynamics(environment) if transfer else {}
+    stages = _Stages(progress, 1 + 2 * seeds * (1 + len(worlds)))
+    truth = true_reward(environment)
+
+    def train_all(world: AbstractEnvironment, reward: Any, name: str) -> list[Fresh]:
+        return [
+            train_fresh(
+                world,
+                reward,
+                problem,
+                parts.test.trajectories,
+                key=jr.fold_in(jr.key(PROTOCOL_VERSION), fresh_seed),
+                training=training,
+                policy_for=policy_for,
+                progress=stages.next(f"{name}, fresh policy {fresh_seed + 1}"),
+            )
+            for fresh_seed in range(seeds)
+        ]
+
+    stages.next("clone and ranking set")(0.0, "")
+    if ranking is None:
+        ranking = ranking_of_demos(environment, demos)
+    result = _references(environment, parts, ranking, policy_for)
+    result |= _reward_metrics(environment, reward, ranking, problem)
+    learned = train_all(environment, reward, "learned reward")
+    true = train_all(environment, truth, "true reward")
+    result |= _likelihood([fresh.nll for fresh in learned], parts)
+    result["env_return"] = interval([fresh.returns for fresh in learned])
+    result["true_reward_nll"] = interval([fresh.nll for fresh in true])
+    result["true_reward_return"] = interval([fresh.returns for fresh in true])
+    result |= _retraining(learned, true, result)
+    result["transfer"] = {
+        name: {
+            "env_return": interval(
+                [f.returns for f in train_all(world, reward, f"{name}, learned reward")]
+            ),
+            "true_reward_return": interval(
+                [f.returns for f in train_all(world, truth, f"{name}, true reward")]
+            ),
+        }
+        for name, world in worlds.items()
+    }
+    result["settings"] = dataclasses.asdict(training) | {
+        "protocol_version": PROTOCOL_VERSION,
+        "ranking_version": ranking.version,
+        "ranking_episodes": ranking.trajectories.num_episodes,
+        "seeds": seeds,
+        "split_seed": seed,
+        "test_episodes": parts.test.num_episodes,
+        "temperature": float(problem.temperature),
+        "discount": float(problem.discount),
+    }
+    return result
+
+
+def evaluate_policy(
+    environment: AbstractEnvironment,
+    policy: AbstractPolicy,
+    demos: Demos,
+    *,
+    seed: int,
+    parts: Parts | None = None,
+    ranking: RankingSet | None = None,
+    policy_for: MakePolicy = default_policy,
+) -> dict[str, Any]:
+    """The same for a policy that has no reward, such as a clone: nothing is trained.
+
+    What only a reward has is `None`.
+    """
+    parts = split_demos(demos, seed) if parts is None else parts
+    if ranking is None:
+        ranking = ranking_of_demos(environment, demos)
+    result = _references(environment, parts, ranking, policy_for)
+    result |= _likelihood([_nll(policy, parts.test)], parts)
+    result["env_return"] = interval(_true_returns(environment, policy, jr.key(0)))
+    of_rewards = (
+        "rank_corr",
+        "rank_corr_per_step",
+        "rank_corr_constant",
+        "rank_corr_untrained",
+        "epic_distance",
+        "retraining_ratio",
+    )
+    settings = {
+        "protocol_version": PROTOCOL_VERSION,
+        "split_seed": seed,
+        "test_episodes": parts.test.num_episodes,
+    }
+    return result | dict.fromkeys(of_rewards) | {"transfer": {}, "settings": settings}
+
+
+def ranking_of_demos(environment: AbstractEnvironment, demos: Demos) -> RankingSet:
+    """The ranking set of these demonstrations, the same one in every evaluation.
+
+    A clone stands in for the expert, who may not be known. The true reward has no part
+    in making it.
+    """
+    policy_key, clone_key, play_key = jr.split(jr.key(RANKING_VERSION), 3)
+    parts = split_demos(demos, RANKING_VERSION)
+    policy = default_policy(environment, policy_key)
+    expert, _ = clone(
+        policy, parts.train.trajectories, parts.valid.trajectories, key=clone_key
+    )
+    return ranking_set(environment, expert, key=play_key)
+
+
+def _references(
+    environment: AbstractEnvironment,
+    parts: Parts,
+    ranking: RankingSet,
+    policy_for: MakePolicy,
+) -> dict[str, Any]:
+    """What does not depend on the learned reward."""
+    policy_key, clone_key, cloned_key, random_key = jr.split(jr.key(0), 4)
+    cloned, _ = clone(
+        policy_for(environment, policy_key),
+        parts.train.trajectories,
+        parts.valid.trajectories,
+        key=clone_key,
+    )
+    experts = [
+        returns(part.trajectories, rewards_of(environment.reward, part.trajectories))
+        for part in parts
+    ]
+    return {
+        "expert_return": interval(np.concatenate(experts)),
+        "random_return": interval(
+            _true_returns(environment, ranking.random, random_key)
+        ),
+        "bc_nll": interval(_nll(cloned, parts.test)),
+        "bc_return": interval(_true_returns(environment, cloned, cloned_key)),
+    }
+
+
+def _nll(policy: AbstractPolicy, demos: Demos) -> np.ndarray:
+    """`-sum_t log pi(a_t | s_t)` of each episode."""
+    per_step = eqx.filter_jit(log_probs)(policy, demos.trajectories)
+    return -np.asarray(jnp.sum(per_step, axis=1))
+
+
+def _true_returns(environment, policy, key) -> np.ndarray:
+    episodes = rollout(environment, policy, _REFERENCE_EPISODES, key=key)
+    assert episodes.rewards is not None
+    return np.asarray(returns(episodes, episodes.rewards))
+
+
+def _likelihood(nll: Sequence[Any], parts: Parts) -> dict[str, Any]:
+    """PolicyNLL, the floor and the gap between them, episode by episode."""
+    floor = parts.test.expert_nll
+    found = {"policy_nll": interval(nll)}
+    if floor is None:
+        return found | dict.fromkeys(("floor", "gap", "gap_percent"))
+    floor = np.asarray(floor, np.float64)
+    gap = interval(np.asarray(nll, np.float64) - floor[None, :])
+    scale = 100 / max(abs(floor.mean()), 1e-9)
+    percent = {
+        name: None if gap[name] is None else scale * gap[name]
+        for name in ("mean", "low", "high")
+    }
+    percent["n"] = gap["n"]
+    return found | {"floor": interval(floor), "gap": gap, "gap_percent": percent}
+
+
+def _reward_metrics(
+    environment: AbstractEnvironment,
+    reward: AbstractReward,
+    ranking: RankingSet,
+    problem: Problem,
+) -> dict[str, Any]:
+    """What can be said of the reward without training on it."""
+    episodes = ranking.trajectories
+    found = rank_correlation(reward, episodes)
+    count = episodes.num_episodes
+    draws = resampled_rank_correlations(reward, episodes, jnp.asarray(picks(count)))
+    constant = constant_control(episodes)
+    untrained = untrained_control(reward, episodes, key=jr.key(ranking.version))
+    where = coverage(episodes, environment.action_space)
+    distance = epic_distance(reward, true_reward(environment), where, problem)
+    return {
+        "rank_corr": percentiles(float(found.total), draws, count),
+        "rank_corr_per_step": _number(found.per_step),
+        "rank_corr_constant": _number(constant.total),
+        "rank_corr_constant_per_step": _number(constant.per_step),
+        "rank_corr_untrained": _number(untrained.total),
+        "rank_corr_untrained_per_step": _number(untrained.per_step),
+        "epic_distance": _number(distance),
+    }
+
+
+def _retraining(
+    learned: Sequence[Fresh], true: Sequence[Fresh], known: dict[str, Any]
+) -> dict[str, Any]:
+    """Environment steps to the threshold, on both rewards, and their ratio."""
+    random, expert = (
+        known[name]["mean"] for name in ("random_return", "expert_return")
+    )
+    threshold = random + _REACHED * (expert - random)
+    ours = [fresh.curve for fresh in learned]
+    theirs = [fresh.curve for fresh in true]
+    ratios = retraining_ratios(ours, theirs, threshold)
+    steps = lambda curves: [steps_to_reach(curve, threshold) for curve in curves]
+    plain = lambda curves: [dataclasses.asdict(curve) for curve in curves]
+    return {
+        "retraining_ratio": None if ratios is None else interval(ratios),
+        "retraining": {
+            "threshold": threshold,
+            "learned_steps": steps(ours),
+            "true_steps": steps(theirs),
+        },
+        "curves": {"learned": plain(ours), "true": plain(theirs)},
+    }
+
+
+def _number(value: Any) -> float | None:
+    """A plain number; `None` for what is undefined."""
+    return float(value) if math.isfinite(float(value)) else None
+
+
+class _Stages:
+    """Tells the progress of several things that are done one after the other."""
+
+    def __init__(self, progress: Progress | None, count: int):
+        self._progress, self._count, self._done = progress, count, -1
+
+    def next(self, title: str) -> Progress:
+        """A listener for the next of them."""
+        self._done += 1
+        done = self._done
+
+        def listen(share: float, words: str) -> None:
+            if self._progress is not None:
+                text = f"{title}: {words}" if words else title
+                self._progress((done + share) / self._count, text)
+
+        return listen

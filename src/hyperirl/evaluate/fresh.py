@@ -1,0 +1,253 @@
+"""Fresh policies: trained from scratch on a frozen reward, with a fixed budget.
+
+A reward is worth what a policy that never saw the demonstrations learns from it.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.inner import PPO, Reward
+from hyperirl.policies import (
+    AbstractPolicy,
+    GaussianHead,
+    Policy,
+    log_probs,
+    mlp_policy,
+)
+from hyperirl.problem import Problem
+from hyperirl.rollout import rollout
+from hyperirl.spaces import Box
+from hyperirl.trajectories import Trajectories, returns
+
+MakePolicy = Callable[[AbstractEnvironment, PRNGKeyArray], AbstractPolicy]
+Progress = Callable[[float, str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How a fresh policy is trained: the same for every reward it is compared with."""
+
+    budget: int = 1_000_000
+    """Environment steps."""
+    first_rate: float = 1e-3
+    """The learning rate at the start..."""
+    last_rate: float = 1e-5
+    """...and at the end; it falls linearly, so that the policy settles."""
+    num_checks: int = 40
+    """How often return and likelihood are measured on the way."""
+    check_episodes: int = 16
+    """Episodes played for that."""
+    final_episodes: int = 64
+    """Episodes the trained policy is judged by."""
+    num_envs: int = 64
+    """Environments that act at the same time."""
+    num_steps: int = 128
+    """Steps of each between two updates."""
+
+    def __post_init__(self):
+        if self.budget < self.steps_per_update:
+            raise ValueError(
+                f"`budget` is {self.budget} environment steps, less than the "
+                f"{self.steps_per_update} of one update; give several hundred thousand."
+            )
+        if min(self.num_checks, self.check_episodes, self.final_episodes) < 1:
+            raise ValueError(
+                "A fresh policy is measured at least once, on at least one episode, "
+                f"got num_checks={self.num_checks}, check_episodes="
+                f"{self.check_episodes} and final_episodes={self.final_episodes}."
+            )
+        if not 0 < self.last_rate <= self.first_rate < math.inf:
+            raise ValueError(
+                "The learning rate falls from `first_rate` to `last_rate`, both "
+                f"positive; got {self.first_rate} and {self.last_rate}."
+            )
+
+    @property
+    def steps_per_update(self) -> int:
+        """Environment steps of one update."""
+        return self.num_envs * self.num_steps
+
+    @property
+    def num_updates(self) -> int:
+        """As many as the budget pays for."""
+        return self.budget // self.steps_per_update
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """What was measured during the training, in order."""
+
+    steps: tuple[int, ...]
+    """Environment steps so far; the first entry is the untrained policy."""
+    env_return: tuple[float, ...]
+    """Mean undiscounted return under the true reward."""
+    nll: tuple[float, ...]
+    """Mean of `-sum_t log pi(a_t | s_t)` over the test episodes."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fresh:
+    """A policy trained from scratch, and what it is worth."""
+
+    policy: AbstractPolicy
+    curve: Curve
+    returns: Float[Array, " episodes"]
+    """True and undiscounted, of its own episodes."""
+    nll: Float[Array, " test"]
+    """`-sum_t log pi(a_t | s_t)` of each test episode."""
+
+
+def default_policy(environment: AbstractEnvironment, key: PRNGKeyArray) -> Policy:
+    """Two hidden layers of 64. Actions in a finite box are squashed into it."""
+    space = environment.action_space
+    bounded = isinstance(space, Box) and math.isfinite(space.high - space.low)
+    return mlp_policy(
+        environment.observation_size,
+        space,
+        key=key,
+        covariance="state" if bounded else "full",
+        squash=bounded,
+    )
+
+
+def policies_like(policy: Policy) -> MakePolicy:
+    """Makes untrained policies of the same class as a trained one."""
+    layers, gaussian = policy.network.layers, None
+    if isinstance(policy.head, GaussianHead):
+        gaussian = policy.head
+
+    def make(environment: AbstractEnvironment, key: PRNGKeyArray) -> Policy:
+        return mlp_policy(
+            environment.observation_size,
+            environment.action_space,
+            key=key,
+            hidden=[layer.weight.shape[0] for layer in layers[:-1]],
+            covariance="diagonal" if gaussian is None else gaussian.covariance,
+            squash=gaussian is not None and gaussian.bounds is not None,
+            normalizer=policy.normalizer,
+            use_bias=layers[0].bias is not None,
+            dtype=layers[0].weight.dtype,
+        )
+
+    return make
+
+
+def train_fresh(
+    environment: AbstractEnvironment,
+    reward: Reward,
+    problem: Problem,
+    test: Trajectories,
+    *,
+    key: PRNGKeyArray,
+    training: Training | None = None,
+    policy_for: MakePolicy = default_policy,
+    progress: Progress | None = None,
+) -> Fresh:
+    """Trains a new policy by PPO on a frozen reward.
+
+    Args:
+        environment: Where to act; its true reward is only measured, never trained on,
+            unless it is the `reward`.
+        reward: What the policy is to maximize, with its entropy.
+        problem: Temperature and discount.
+        test: Held-out episodes of the expert, for the likelihood.
+        key: For the initial weights and the experience.
+        training: Budget and schedule.
+        policy_for: Makes the untrained policy.
+        progress: Called with the fraction done and a few words.
+    """
+    training = Training() if training is None else training
+    policy_key, init_key, solve_key, measure_key = jr.split(key, 4)
+    policy = policy_for(environment, policy_key)
+    solver = _solver(training, 0.0, 1.0)
+    state = solver.init(environment, policy, key=init_key)
+    checks = min(training.num_checks, training.num_updates)
+    ends = np.linspace(0, training.num_updates, checks + 1).astype(int)
+
+    def measure(policy: AbstractPolicy, num_episodes: int, i: int):
+        key = jr.fold_in(measure_key, i)
+        return _measure(environment, policy, test, num_episodes, key)
+
+    measured = [measure(policy, training.check_episodes, 0)]
+    for i, (start, end) in enumerate(itertools.pairwise(ends), 1):
+        shares = start / training.num_updates, end / training.num_updates
+        state, _ = _solver(training, *shares).solve(
+            environment,
+            reward,
+            state,
+            problem,
+            int(end - start),
+            key=jr.fold_in(solve_key, i),
+        )
+        measured.append(measure(state.policy, training.check_episodes, i))
+        if progress is not None:
+            progress(shares[1], f"return {float(jnp.mean(measured[-1][0])):.1f}")
+    mean = lambda draws: float(jnp.mean(draws))
+    curve = Curve(
+        steps=tuple(int(end) * training.steps_per_update for end in ends),
+        env_return=tuple(mean(drawn) for drawn, _ in measured),
+        nll=tuple(mean(nll) for _, nll in measured),
+    )
+    drawn, nll = measure(state.policy, training.final_episodes, checks + 1)
+    return Fresh(state.policy, curve, drawn, nll)
+
+
+def _solver(training: Training, start: float, end: float) -> PPO:
+    """For the part of the training between two shares of it."""
+    rate = lambda share: (1 - share) * training.first_rate + share * training.last_rate
+    return PPO(
+        learning_rate=rate(start),
+        critic_rate=2 * rate(start),
+        final_rate=rate(end) / rate(start),
+        num_envs=training.num_envs,
+        num_steps=training.num_steps,
+    )
+
+
+@eqx.filter_jit
+def _measure(environment, policy, test, num_episodes, key):
+    """True returns of its own episodes, and its likelihood on those of the expert."""
+    episodes = rollout(environment, policy, num_episodes, key=key)
+    assert episodes.rewards is not None
+    nll = -jnp.sum(log_probs(policy, test), axis=1)
+    return returns(episodes, episodes.rewards), nll
+
+
+def steps_to_reach(curve: Curve, threshold: float) -> float | None:
+    """Environment steps until the return is first at `threshold`; `None` if never.
+
+    Interpolated between measurements.
+    """
+    pairs = list(zip(curve.steps, curve.env_return, strict=True))
+    if pairs[0][1] >= threshold:
+        return 0.0
+    for (steps, value), (next_steps, next_value) in itertools.pairwise(pairs):
+        if next_value >= threshold:
+            share = (threshold - value) / (next_value - value)
+            return steps + share * (next_steps - steps)
+    return None
+
+
+def retraining_ratios(
+    learned: Sequence[Curve], true: Sequence[Curve], threshold: float
+) -> list[float] | None:
+    """Steps on the learned reward over steps on the true one, for each pair of seeds.
+
+    `None` if a policy did not reach the threshold, or needed no training to.
+    """
+    ratios = []
+    for ours, theirs in zip(learned, true, strict=True):
+        steps = steps_to_reach(ours, threshold), steps_to_reach(theirs, threshold)
+        if steps[0] is None or not steps[1]:
+            return None
+        ratios.append(steps[0] / steps[1])
+    return ratios

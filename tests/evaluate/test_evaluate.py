@@ -1,0 +1,165 @@
+"""The whole protocol on a finite MDP, where the right answers are known."""
+
+import json
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from hyperirl import evaluate, exact, saving
+from hyperirl.cli.evaluate import Evaluate
+from hyperirl.demos import Demos, Provenance, save
+from hyperirl.demos.splitting import split_demos
+from hyperirl.environments import Tabular
+from hyperirl.policies import log_probs, softmax_table
+from hyperirl.problem import problem
+from hyperirl.rewards import TableReward
+from hyperirl.rollout import rollout
+from hyperirl.runs import RunFolder
+
+STATES, ACTIONS = 4, 3
+PROBLEM = problem(0.5, 0.9)
+TRAINING = evaluate.Training(
+    budget=40 * 512,
+    first_rate=0.1,
+    last_rate=1e-3,
+    num_checks=8,
+    check_episodes=16,
+    num_envs=32,
+    num_steps=16,
+)
+
+
+@pytest.fixture(scope="module")
+def mdp():
+    rng = np.random.default_rng(0)
+    return Tabular(
+        transitions=rng.dirichlet(np.ones(STATES), (STATES, ACTIONS)),
+        rewards=rng.normal(size=(STATES, ACTIONS)),
+        initial=np.full(STATES, 1 / STATES),
+        horizon=20,
+    )
+
+
+@pytest.fixture(scope="module")
+def demos(mdp):
+    solve = eqx.filter_jit(exact.tabular.soft_optimal_policy)
+    expert = solve(mdp, TableReward(mdp.rewards), PROBLEM)
+    episodes = rollout(mdp, expert, 60, key=jr.key(0))
+    return Demos(episodes, Provenance(), log_probs(expert, episodes))
+
+
+@pytest.fixture(scope="module")
+def ranking(mdp, demos):
+    return evaluate.ranking_of_demos(mdp, demos)
+
+
+def uniform(environment, key):
+    return softmax_table(jnp.zeros((STATES, ACTIONS), jnp.float32))
+
+
+@pytest.fixture(scope="module")
+def of_the_truth(mdp, demos, ranking):
+    return evaluate.evaluate(
+        mdp,
+        TableReward(mdp.rewards),
+        demos,
+        PROBLEM,
+        seed=3,
+        ranking=ranking,
+        policy_for=uniform,
+        training=TRAINING,
+    )
+
+
+def test_the_true_reward_closes_the_gap(of_the_truth, demos):
+    floor = of_the_truth["floor"]["mean"]
+    test = split_demos(demos, 3).test
+    assert np.isclose(floor, float(jnp.mean(test.expert_nll)))
+    uniform_nll = 20 * np.log(ACTIONS)
+    gap = of_the_truth["gap"]["mean"]
+    # What the training leaves; the untrained policy is at `uniform_nll - floor`.
+    assert abs(gap) < 0.03 * (uniform_nll - floor) + 0.1
+    assert np.isclose(of_the_truth["policy_nll"]["mean"], floor + gap)
+    assert np.isclose(of_the_truth["gap_percent"]["mean"], 100 * gap / floor)
+
+
+def test_the_true_reward_ranks_perfectly_and_retrains_like_itself(of_the_truth):
+    assert of_the_truth["rank_corr"]["mean"] == pytest.approx(1)
+    assert of_the_truth["epic_distance"] == pytest.approx(0, abs=1e-6)
+    # The two programs differ in rounding, so their policies part after a while.
+    assert of_the_truth["retraining_ratio"]["mean"] == pytest.approx(1, rel=0.2)
+    assert of_the_truth["rank_corr_constant"] is None  # All episodes are as long.
+    assert of_the_truth["rank_corr_untrained"] < 1
+
+
+def test_returns_lie_between_random_and_expert(of_the_truth):
+    random, ours, expert = (
+        of_the_truth[name] for name in ("random_return", "env_return", "expert_return")
+    )
+    assert random["high"] < ours["low"]
+    assert ours["low"] < expert["high"] and expert["low"] < ours["high"]
+    assert of_the_truth["bc_nll"]["mean"] == pytest.approx(
+        of_the_truth["floor"]["mean"], rel=0.1
+    )
+
+
+def test_what_is_written_is_plain_and_says_how_it_was_made(of_the_truth):
+    text = json.dumps(of_the_truth, allow_nan=False)
+    settings = json.loads(text)["settings"]
+    assert settings["budget"] == TRAINING.budget and settings["seeds"] == 2
+    assert settings["ranking_version"] == 1 and settings["split_seed"] == 3
+    assert of_the_truth["transfer"] == {}
+    curves = of_the_truth["curves"]["learned"]
+    assert len(curves) == 2 and curves[0]["steps"][-1] == TRAINING.budget
+
+
+def test_a_policy_without_a_reward_is_measured_as_it_is(mdp, demos, ranking):
+    policy = uniform(mdp, None)
+    found = evaluate.evaluate_policy(
+        mdp, policy, demos, seed=3, ranking=ranking, policy_for=uniform
+    )
+    assert found["policy_nll"]["mean"] == pytest.approx(20 * np.log(ACTIONS))
+    assert found["epic_distance"] is None and found["retraining_ratio"] is None
+    ours, random = found["env_return"], found["random_return"]  # The same policy.
+    assert ours["low"] < random["high"] and random["low"] < ours["high"]
+
+
+def test_the_ranking_set_is_the_same_every_time(mdp, demos, ranking):
+    again = evaluate.ranking_of_demos(mdp, demos)
+    assert eqx.tree_equal(again.trajectories, ranking.trajectories)
+
+
+def test_the_command_writes_into_the_run_folder(tmp_path, capsys):
+    """One update each, at the sizes users have: that it runs, not what it finds."""
+    from hyperirl import environments
+
+    options = {"num_states": STATES, "num_actions": ACTIONS, "horizon": 20}
+    world = environments.make("tabular", **options)
+    policy = uniform(world, None)
+    episodes = rollout(world, policy, 12, key=jr.key(0))
+    provenance = Provenance(environment="tabular", options=options, horizon=20)
+    save(
+        Demos(episodes, provenance, log_probs(policy, episodes)), tmp_path / "demos.npz"
+    )
+    config = {
+        "env": "tabular",
+        "demos": str(tmp_path / "demos.npz"),
+        "seed": 0,
+        "temperature": 0.5,
+        "discount": 0.9,
+    }
+    folder = RunFolder.create(tmp_path / "run", config, ["hyperirl", "learn"])
+    command = Evaluate(folder.path, seeds=1, budget=8192)
+    with pytest.raises(ValueError, match="neither a reward nor a policy"):
+        command.run()
+    saving.save_reward(TableReward(world.rewards), folder.reward_path)
+    saving.save_policy(policy, folder.policy_path)
+    command.run()
+    printed = capsys.readouterr().out
+    assert "PolicyNLL" in printed and "hyperirl report" in printed
+    assert folder.load_json("evaluation.json")["settings"]["budget"] == 8192
+    picture = folder.load_json("picture.json")
+    assert picture["kind"] == "matrices" and len(picture["scatter"]["x"]) == 88

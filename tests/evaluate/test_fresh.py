@@ -1,0 +1,93 @@
+"""Learning curves: when they reach what, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import pytest
+
+from hyperirl.environments import LQR, CartPole, Pendulum, grid_world
+from hyperirl.evaluate import (
+    Curve,
+    Training,
+    changed_dynamics,
+    default_policy,
+    policies_like,
+    retraining_ratios,
+    steps_to_reach,
+)
+from hyperirl.networks import Normalizer
+from hyperirl.policies import linear_gaussian, mlp_policy
+
+
+def curve(*returns):
+    steps = tuple(100 * i for i in range(len(returns)))
+    return Curve(steps, tuple(float(r) for r in returns), (0.0,) * len(returns))
+
+
+def test_steps_are_interpolated_between_measurements():
+    assert steps_to_reach(curve(0, 10, 30, 50), 20.0) == 150
+    assert steps_to_reach(curve(0, 10, 30, 50), 50.0) == 300
+    assert steps_to_reach(curve(0, 30, 10, 50), 20.0) == pytest.approx(200 / 3)
+    assert steps_to_reach(curve(25, 10), 20.0) == 0
+    assert steps_to_reach(curve(0, 10, 19), 20.0) is None
+
+
+def test_the_ratio_is_that_of_each_pair_of_seeds():
+    learned, true = [curve(0, 10, 20), curve(0, 20)], [curve(0, 20), curve(0, 20)]
+    assert retraining_ratios(learned, true, 20.0) == [2.0, 1.0]
+    assert retraining_ratios(learned, [curve(0, 5), curve(0, 20)], 20.0) is None
+    assert retraining_ratios([curve(0, 5), curve(0, 20)], true, 20.0) is None
+
+
+def test_a_budget_below_one_update_is_refused():
+    with pytest.raises(ValueError, match="less than the 8192 of one update"):
+        Training(budget=1000)
+    with pytest.raises(ValueError, match="falls from"):
+        Training(first_rate=1e-5, last_rate=1e-3)
+    with pytest.raises(ValueError, match="at least once"):
+        Training(num_checks=0)
+
+
+def test_the_default_policy_stays_within_bounds_where_there_are_any():
+    bounded = default_policy(Pendulum(), jr.key(0)).head
+    assert bounded.bounds == (-2.0, 2.0) and bounded.covariance == "state"
+    unbounded = default_policy(LQR(), jr.key(0)).head
+    assert unbounded.bounds is None and unbounded.covariance == "full"
+
+
+def test_fresh_policies_are_of_the_class_of_the_trained_one():
+    normalizer = Normalizer(jnp.ones(3, jnp.float32), jnp.ones(3, jnp.float32))
+    environment = Pendulum()
+    trained = mlp_policy(
+        3,
+        environment.action_space,
+        key=jr.key(0),
+        hidden=(8, 4),
+        covariance="state",
+        squash=True,
+        normalizer=normalizer,
+    )
+    fresh = policies_like(trained)(environment, jr.key(1))
+    assert jax.tree.structure(fresh) == jax.tree.structure(trained)
+    assert fresh.head == trained.head
+    assert not jnp.allclose(
+        fresh.network.layers[0].weight, trained.network.layers[0].weight
+    )
+    gain, root = jnp.zeros((2, 4), jnp.float32), jnp.eye(2, dtype=jnp.float32)
+    linear = policies_like(linear_gaussian(gain, root))(LQR(), jr.key(1))
+    assert len(linear.network.layers) == 1 and linear.free.shape == (3,)
+
+
+def test_changed_dynamics_change_the_dynamics_and_not_the_reward():
+    cartpole = CartPole()
+    changed = changed_dynamics(cartpole)
+    assert changed["half_length x2"].half_length == 1.0
+    assert jnp.isclose(changed["gravity x2"].gravity, 19.6)
+    lqr = LQR()
+    assert jnp.allclose(changed_dynamics(lqr)["B x0.5"].B, lqr.B / 2)
+    drift = changed_dynamics(lqr)["A: drift x2"].A
+    assert jnp.isclose(drift[0, 1], 2 * lqr.A[0, 1]) and drift[0, 0] == 1
+    for world in changed_dynamics(lqr).values():
+        assert jnp.array_equal(world.Q, lqr.Q) and jnp.array_equal(world.R, lqr.R)
+    assert len(changed_dynamics(Pendulum())) == 2
+    assert changed_dynamics(grid_world()) == {}

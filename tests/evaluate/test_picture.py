@@ -1,0 +1,81 @@
+"""Numbers to draw: the reward at the places the axes name."""
+
+import json
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from hyperirl.environments import LQR, CartPole, Pendulum, grid_world
+from hyperirl.evaluate import RankingSet, picture
+from hyperirl.evaluate.ranking import RandomPolicy
+from hyperirl.policies import mlp_policy
+from hyperirl.rewards import LinearReward, QuadraticReward, TableReward
+from hyperirl.rollout import rollout
+
+
+def trajectories(environment):
+    """Three episodes of an untrained policy, standing in for a ranking set."""
+    size, space = environment.observation_size, environment.action_space
+    policy = mlp_policy(size, space, key=jr.key(0), hidden=())
+    episodes = rollout(environment, policy, 3, key=jr.key(1))
+    noise = jnp.array([0, 0.5, 1], jnp.float32)
+    return RankingSet(episodes, noise, RandomPolicy(space))
+
+
+def test_cartpole_is_drawn_over_angle_and_angular_velocity_for_each_action():
+    environment = CartPole(horizon=20)
+    value = lambda o, a: jnp.stack([10 * o[2], o[3], a.astype(jnp.float32), o[0]])
+    reward = LinearReward(jnp.ones(4, jnp.float32), value)
+    drawn = picture(environment, reward, trajectories(environment))
+    titles = [panel["title"] for panel in drawn["panels"]]
+    assert drawn["kind"] == "heatmaps"
+    assert titles == [
+        "learned, push left",
+        "true, push left",
+        "learned, push right",
+        "true, push right",
+    ]
+    x, y = np.array(drawn["x"]["values"]), np.array(drawn["y"]["values"])
+    expected = 10 * x[None, :] + y[:, None] + 1
+    assert np.allclose(drawn["panels"][2]["values"], expected, atol=1e-3)
+    assert np.all(np.array(drawn["panels"][3]["values"]) == 1)
+    json.dumps(drawn, allow_nan=False)
+
+
+def test_the_pendulum_is_drawn_without_torque():
+    environment = Pendulum(horizon=5)
+    reward = LinearReward(
+        jnp.ones(1, jnp.float32), lambda o, a: o[:1] + 100 * a
+    )  # The cosine.
+    drawn = picture(environment, reward, trajectories(environment))
+    learned, true = (np.array(panel["values"]) for panel in drawn["panels"])
+    angle, speed = (np.array(drawn[axis]["values"]) for axis in "xy")
+    assert np.allclose(learned, np.cos(angle)[None, :], atol=1e-4)
+    expected = -(angle[None, :] ** 2) - 0.1 * speed[:, None] ** 2
+    assert np.allclose(true, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_quadratic_rewards_are_drawn_as_their_costs():
+    lqr = LQR(horizon=5)
+    reward = QuadraticReward.from_costs(2 * lqr.Q, 3 * lqr.R)
+    drawn = picture(lqr, reward, trajectories(lqr))
+    learned_q, true_q, learned_r, true_r = drawn["panels"]
+    assert np.allclose(learned_q["values"], 2 * np.array(true_q["values"]), rtol=1e-4)
+    assert np.allclose(learned_r["values"], 3 * np.array(true_r["values"]), rtol=1e-4)
+    assert learned_r["rows"] == learned_r["columns"] == ["a0", "a1"]
+
+
+def test_finite_mdps_are_drawn_as_tables_and_every_episode_is_in_the_scatter():
+    world = grid_world(2, 2, horizon=5)
+    ranking = trajectories(world)
+    drawn = picture(world, TableReward(2 * world.rewards), ranking)
+    learned, true = (np.array(panel["values"]) for panel in drawn["panels"])
+    assert np.allclose(learned, 2 * true) and true.shape == (4, 4)
+    scatter = drawn["scatter"]
+    assert np.allclose(scatter["y"], 2 * np.array(scatter["x"]), atol=1e-3)
+    assert scatter["groups"] == ["0% random", "50% random", "100% random"]
+    assert scatter["x"] == pytest.approx(
+        np.asarray(ranking.trajectories.rewards.sum(axis=1)).tolist(), rel=1e-3
+    )
