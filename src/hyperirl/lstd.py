@@ -148,7 +148,7 @@ def temporal_differences(
 
 def goes_on(trajectories: Trajectories) -> Float[Array, "episodes steps"]:
     """1 where something comes after the step, 0 where it terminated the task."""
-    steps = jnp.arange(trajectories.num_steps)[None, :]
+    steps = jnp.arange(trajectories.num_steps, dtype=jnp.int32)[None, :]
     last = steps == trajectories.lengths[:, None] - 1
     ends = last & trajectories.terminated[:, None]
     return (~ends).astype(trajectories.observations.dtype)
