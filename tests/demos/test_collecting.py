@@ -16,12 +16,16 @@ def test_collecting_twice_gives_the_same_demos():
     assert not eqx.tree_equal(first.trajectories, other.trajectories)
 
 
-def test_what_is_collected_says_how(tmp_path):
-    made = demos.collect(
-        "lqr", 4, seed=2, temperature=0.3, discount=0.9, options={"horizon": 6}
+@pytest.fixture(scope="module")
+def made():
+    return demos.collect(
+        "lqr", 400, seed=2, temperature=0.3, discount=0.9, options={"horizon": 20}
     )
+
+
+def test_what_is_collected_says_how(made, tmp_path):
     assert made.provenance.expert == "exact: soft Riccati equation"
-    assert made.provenance.horizon == 6 and made.provenance.seed == 2
+    assert made.provenance.horizon == 20 and made.provenance.seed == 2
     assert (made.provenance.temperature, made.provenance.discount) == (0.3, 0.9)
     demos.save(made, tmp_path / "lqr.npz")
     loaded = demos.load(tmp_path / "lqr.npz")
@@ -30,12 +34,11 @@ def test_what_is_collected_says_how(tmp_path):
     np.testing.assert_array_equal(loaded.expert_nll, made.expert_nll)
 
 
-def test_recorded_nll_is_near_the_entropy_of_the_expert():
+def test_recorded_nll_is_near_the_entropy_of_the_expert(made):
     """Fails if log-probabilities belong to other actions, or to another temperature."""
-    made = demos.collect("lqr", 400, seed=0, options={"horizon": 20})
     policy = demos.soft_optimal_expert(
         demos.environment_of(made.provenance),
-        problem(0.1, 0.99),
+        problem(0.3, 0.9),
         effort=demos.QUICK,
         key=jr.key(0),
     ).policy
