@@ -1,3 +1,4 @@
+import json
 import math
 
 import numpy as np
@@ -122,8 +123,9 @@ def make_run(tmp_path):
         command = ["hyperirl", "learn", "--seed", str(config["seed"]), "--out", name]
         run = RunFolder.create(tmp_path / "runs" / name, config, command)
         random = np.random.default_rng(config["seed"])
-        for step in range(1, steps + 1):
-            run.append_metrics(_row(step, random, config["method"]))
+        rows = [_row(step, random, config["method"]) for step in range(1, steps + 1)]
+        lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+        (run.path / "metrics.jsonl").write_text(lines)
         if evaluation is not None:
             run.save_json("evaluation.json", evaluation)
         if picture is not None:

@@ -1,6 +1,7 @@
 """The report in a real browser, where there is one."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from hyperirl.report import write_report
+from hyperirl.runs import RunFolder
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
-def screenshot(page: Path, out: Path, profile: Path, width: int, height: int) -> str:
-    """Takes a picture of a page; returns what the browser logged."""
+def browse(page: Path, profile: Path, *options: str) -> subprocess.CompletedProcess:
+    """Opens a page, and gives what the browser printed and logged."""
     command = [
         CHROMIUM,
         "--headless",
@@ -27,16 +29,18 @@ def screenshot(page: Path, out: Path, profile: Path, width: int, height: int) ->
         "--v=0",
         "--hide-scrollbars",
         f"--user-data-dir={profile}",
-        f"--window-size={width},{height}",
-        f"--screenshot={out}",
+        *options,
         page.as_uri(),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    return done.stderr
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="There is no Chromium here.")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="There is no Chromium here."),
+]
+
+
 def test_a_browser_draws_the_page_without_complaint(make_run, pictures, tmp_path):
     """Set `HYPERIRL_SCREENSHOTS` to a folder to keep the pictures and look at them."""
     kept = Path(os.environ.get("HYPERIRL_SCREENSHOTS", tmp_path))
@@ -51,6 +55,42 @@ def test_a_browser_draws_the_page_without_complaint(make_run, pictures, tmp_path
         page = write_report(folders, kept / f"{name}.html")
         for width in (1280, 390):
             out = kept / f"{name}-{width}.png"
-            log = screenshot(page, out, tmp_path / "profile", width, 4200)
-            assert "CONSOLE" not in log
+            size, shot = f"--window-size={width},4200", f"--screenshot={out}"
+            done = browse(page, tmp_path / "profile", size, shot)
+            assert "CONSOLE" not in done.stderr
             assert out.stat().st_size > 10_000
+
+
+_TOUCH = """<script>
+const svg = document.querySelector('svg[data-scale]');
+const box = svg.getBoundingClientRect();
+svg.dispatchEvent(new PointerEvent('pointermove', {clientX: box.right - 20}));
+document.querySelector('button[data-s="1"]').click();
+const result = document.createElement('output');
+result.textContent = [
+  svg.parentNode.querySelector('.tip').innerText.replaceAll('\\n', ' | '),
+  document.querySelectorAll('g.s[data-s="1"]:not(.off)').length,
+  document.documentElement.scrollWidth - window.innerWidth,
+].join(' ; ');
+document.body.append(result);
+</script>"""
+
+
+def test_the_page_answers_and_fits_a_phone(make_run, tmp_path):
+    """Values under the mouse, a button that hides a run, no sideways scrolling."""
+    runs = [make_run("a"), make_run("b", method="ml-irl")]
+    values = [RunFolder.open(run).metrics()[-1]["nll_valid"] for run in runs]
+    page = write_report(runs, tmp_path / "report.html")
+    page.write_text(page.read_text().replace("</body>", f"{_TOUCH}</body>"))
+    size = "--window-size=390,800"
+    done = browse(page, tmp_path / "profile", size, "--dump-dom")
+    assert "CONSOLE" not in done.stderr
+    found = re.search("<output>(.*)</output>", done.stdout).group(1)
+    tip, shown, overflow = found.split(" ; ")
+    step, *lines = tip.split(" | ")
+    assert step == "step 60"
+    # Read back from coordinates with one decimal, on an axis of about 150.
+    for line, name, value in zip(lines, "ab", values, strict=True):
+        assert line.startswith(f"{name}: ")
+        assert abs(float(line[3:]) - value) < 0.1
+    assert (shown, overflow) == ("0", "0")

@@ -14,15 +14,19 @@ class Axis:
 
     low: float
     high: float
-    start: float
-    end: float
+    start: int
+    end: int
     log: bool = False
 
-    def __call__(self, value: np.ndarray | float) -> np.ndarray:
+    def __call__(self, value: np.ndarray) -> np.ndarray:
         """Positions, kept within reach of the axis."""
         scale = np.log10 if self.log else np.asarray
         share = (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
         return self.start + (self.end - self.start) * np.clip(share, -0.01, 1.01)
+
+    def at(self, value: float) -> float:
+        """One position."""
+        return float(self(np.array([value]))[0])
 
     def ticks(self, most: int) -> list[float]:
         """Round values on the axis."""
@@ -30,14 +34,16 @@ class Axis:
 
 
 def axis_of(
-    values: np.ndarray, start: float, end: float, *, log: bool = False, zero: bool
+    values: np.ndarray, start: int, end: int, *, log: bool = False, zero: bool
 ) -> Axis:
     """An axis with a little room around the finite values."""
     values = values[np.isfinite(values)]
     low, high = float(values.min()), float(values.max())
     if log and low > 0 and high / low > 8:
         return Axis(low / 1.15, high * 1.15, start, end, log=True)
-    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    room = 0.05 * (high - low)
+    if high - low <= 1e-9 * abs(high):  # Constant, up to rounding.
+        room = 0.05 * abs(high) or 1.0
     if zero and low >= 0:
         return Axis(0.0, high + room, start, end)
     return Axis(low - room, high + room, start, end)
@@ -46,14 +52,14 @@ def axis_of(
 def frame(x: Axis, y: Axis, x_name: str, y_name: str) -> str:
     """Grid, ticks and the names of the axes."""
     parts = []
-    for tick in y.ticks(5):
-        at = float(y(tick))
+    for tick in y.ticks(6):
+        at = y.at(tick)
         parts.append(
             f'<path class="grid" d="M{x.start} {at:.1f}H{x.end}"/>'
             f'<text x="{x.start - 6}" y="{at + 4:.1f}" class="end">{text(tick)}</text>'
         )
     for tick in x.ticks(6):
-        at = float(x(tick))
+        at = x.at(tick)
         parts.append(
             f'<path class="tick" d="M{at:.1f} {y.start}v4"/>'
             f'<text x="{at:.1f}" y="{y.start + 17}" class="mid">{text(tick)}</text>'

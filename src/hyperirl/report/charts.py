@@ -17,7 +17,7 @@ from hyperirl.report.numbers import text, thin
 from hyperirl.report.reading import Group
 
 WIDTH, HEIGHT = 440, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 42
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 14, 12, 42
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 4", "1 2 6 2", "3 2")
 
 
@@ -66,10 +66,9 @@ def _single(label: str, index: int, x: np.ndarray, y: np.ndarray) -> Line:
     if len(x) < 80:
         return Line(label, index, x, y)
     half = max(2, len(x) // 60)
-    windows = [y[max(0, i - half) : i + half + 1] for i in range(len(y))]
-    mean, low, high = (
-        np.array([f(window) for window in windows]) for f in (np.mean, np.min, np.max)
-    )
+    padded = np.pad(y, half, constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
+    mean, low, high = (f(windows, axis=1) for f in (np.nanmean, np.nanmin, np.nanmax))
     return Line(label, index, x, mean, low, high)
 
 
@@ -92,56 +91,54 @@ def draw(chart: Chart, groups: Sequence[Group]) -> str:
     lines = lines_of(groups, chart.key)
     if not lines:
         return ""
-    references = _references(chart, groups)
-    values = [v for line in lines for v in (line.y, line.low, line.high)]
-    values += [line.y for line in references]
+    limits = _limits(chart, groups)
+    values = [v for line in lines for v in (line.y, line.low, line.high)] + [limits]
     y_values = np.concatenate([v for v in values if v is not None])
     x_values = np.concatenate([line.x for line in lines])
     x = axis_of(x_values, _LEFT, WIDTH - _RIGHT, zero=True)
     y = axis_of(y_values, HEIGHT - _BOTTOM, _TOP, log=chart.log, zero=chart.zero)
-    most = int(np.clip(400 // len(lines), 40, 160))
+    most = int(np.clip(320 // len(lines), 40, 160))
     parts = [frame(x, y, "outer step", chart.unit)]
-    parts += [_reference(line, x, y, chart.reference_name) for line in references]
+    parts += [
+        f'<path class="limit" d="M{x.start} {y.at(limit):.1f}H{x.end}"/>'
+        for limit in limits.tolist()
+    ]
     parts += [_draw_line(line, x, y, most) for line in lines]
     scale = " ".join(f"{v:.6g}" for v in (x.low, x.high, y.low, y.high))
-    name = escape(chart.title)
     return (
-        f'<figure class="chart"><figcaption><b>{name}</b> {escape(chart.note)}'
-        f'</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{name}" data-scale="{scale}" data-log="{int(y.log)}">'
+        f'<figure class="chart"><figcaption>{_caption(chart, limits)}</figcaption>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" data-scale="{scale}" '
+        f'data-log="{int(y.log)}" aria-label="{escape(chart.title)}">'
         f"{''.join(parts)}</svg></figure>"
     )
 
 
-def _references(chart: Chart, groups: Sequence[Group]) -> list[Line]:
-    """Limits that the curve is compared with; equal ones are drawn once."""
-    if chart.reference is None:
-        return []
+def _limits(chart: Chart, groups: Sequence[Group]) -> np.ndarray:
+    """What the curve is compared with; equal ones once."""
     if isinstance(chart.reference, str):
-        values = {f"{run.last(chart.reference):.6g}" for g in groups for run in g.runs}
-        limits = sorted(float(value) for value in values)
+        key = chart.reference
+        values = {f"{run.last(key):.6g}" for group in groups for run in group.runs}
+        limits = np.array(sorted(float(value) for value in values))
     else:
-        limits = [chart.reference]
-    limits = [limit for limit in limits if math.isfinite(limit)]
-    return [Line("", 0, np.zeros(1), np.array([limit])) for limit in limits[:4]]
+        limits = np.array([math.nan if chart.reference is None else chart.reference])
+    return limits[np.isfinite(limits)][:4]
 
 
-def _reference(line: Line, x: Axis, y: Axis, name: str) -> str:
-    at = float(y(line.y[0]))
-    # Below the line, unless that would be in the axis.
-    label = at + 13 if at < HEIGHT - _BOTTOM - 18 else at - 5
-    return (
-        f'<path class="limit" d="M{x.start} {at:.1f}H{x.end}"/><text class="end" '
-        f'x="{x.end - 4}" y="{label:.1f}">{escape(name)} {text(line.y[0])}</text>'
-    )
+def _caption(chart: Chart, limits: np.ndarray) -> str:
+    """The limits are named here, where they cannot be in the way of a curve."""
+    caption = f"<b>{escape(chart.title)}</b> {escape(chart.note)}"
+    if not len(limits):
+        return caption
+    values = ", ".join(text(float(limit)) for limit in limits)
+    return f"{caption} (dotted: {escape(chart.reference_name)} {values})"
 
 
 def _draw_line(line: Line, x: Axis, y: Axis, most: int) -> str:
     name, index = escape(line.label), line.index
     parts = [f'<g class="s" data-s="{index}">']
     if line.low is not None and line.high is not None:
-        upper = points(x, y, *thin(line.x, line.high, most // 2))
-        lower = points(x, y, *thin(line.x, line.low, most // 2))
+        upper = points(x, y, *thin(line.x, line.high, most // 3))
+        lower = points(x, y, *thin(line.x, line.low, most // 3))
         backwards = " ".join(reversed(lower.split()))
         parts.append(
             f'<polygon class="band c{index % 8}" points="{upper} {backwards}"/>'

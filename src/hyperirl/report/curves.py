@@ -42,10 +42,10 @@ CURVES = (
         "snr",
         "Signal-to-noise of the hypergradient",
         "ratio",
-        "from two halves of the trajectories; below 1, mostly noise",
+        "from two halves of the trajectories",
         log=True,
         reference=1.0,
-        reference_name="noise",
+        reference_name="as much noise as signal,",
     ),
     Chart("damping", "Damping", "λ", "of the inverse Fisher", log=True),
     Chart(

@@ -90,13 +90,8 @@ def draw_headlines(run: Run) -> str:
             f'<p class="value">{steps}</p><p class="note">in {duration(seconds)}</p>'
             "</div>"
         )
-    note = ""
-    if not run.evaluation:
-        note = (
-            '<p class="note">This run was not evaluated with a fresh policy yet: '
-            "<code>hyperirl evaluate RUN</code> does it.</p>"
-        )
-    return f'<div class="cards">{"".join(cards)}</div>{note}{_draw_transfer(run)}'
+    cards = f'<div class="cards">{"".join(cards)}</div>'
+    return cards + _unevaluated([run]) + _draw_transfer(run)
 
 
 def _draw_card(headline: Headline, run: Run) -> str:
@@ -112,7 +107,7 @@ def _draw_card(headline: Headline, run: Run) -> str:
     against = f"<ul>{against}</ul>" if against else ""
     return (
         f'<div class="card"><h3>{escape(headline.title)}</h3>'
-        f'<p class="value">{text(value.mean)}{headline.unit}</p>'
+        f'<p class="value">{text(value.mean, 3 if headline.unit else 4)}{headline.unit}</p>'
         f"{_interval_note(value)}{_draw_gauge(value, limits)}{against}"
         f'<p class="note">{escape(headline.note)}</p></div>'
     )
@@ -134,7 +129,7 @@ def _interval_note(value: Estimate) -> str:
 
 def _draw_gauge(value: Estimate, limits: list[tuple[str, Estimate]]) -> str:
     """Where the value and its interval lie among the limits."""
-    if not limits:
+    if len(limits) < 2:  # Between one limit and nothing there is no place.
         return ""
     marks = [limit.mean for _, limit in limits]
     known = [v for v in (value.mean, value.low, value.high, *marks) if np.isfinite(v)]
@@ -218,7 +213,18 @@ def draw_comparison(groups: Sequence[Group]) -> str:
     headings = "".join(f"<th>{escape(heading)}</th>" for _, heading in columns)
     return (
         f'<div class="wide"><table class="compare"><tr><th>run</th>{headings}</tr>'
-        f"{''.join(rows)}</table></div>"
+        f"{''.join(rows)}</table></div>{_unevaluated(runs)}"
+    )
+
+
+def _unevaluated(runs: Sequence[Run]) -> str:
+    """Says how to fill what is empty."""
+    names = [run.name for run in runs if not run.evaluation]
+    if not names:
+        return ""
+    return (
+        '<p class="note">Not evaluated with a fresh policy yet, which '
+        f"<code>hyperirl evaluate RUN</code> does: {escape(', '.join(names))}.</p>"
     )
 
 
@@ -232,8 +238,7 @@ def _draw_mean(group: Group, key: str) -> str:
     values = values[np.isfinite(values)]
     if not len(values):
         return "–"
-    return (
-        f"{text(float(values.mean()))} "
-        f'<span class="range">({text(float(values.min()))} to '
-        f"{text(float(values.max()))})</span>"
-    )
+    mean, low, high = (text(float(f(values))) for f in (np.mean, np.min, np.max))
+    if low == high:
+        return mean
+    return f'{mean} <span class="range">({low} to {high})</span>'

@@ -104,7 +104,7 @@ def _thinned(size: int) -> np.ndarray:
     return np.linspace(0, size - 1, min(size, _MAX_CELLS)).round().astype(int)
 
 
-def _image(pixels: np.ndarray, x: float, y: float, width: float, height: float) -> str:
+def _image(pixels: np.ndarray, x: int, y: int, width: int, height: int) -> str:
     data = base64.b64encode(png(pixels)).decode()
     return (
         f'<image x="{x}" y="{y}" width="{width}" height="{height}" '

@@ -40,9 +40,10 @@ def draw_scatter(scatter: Mapping[str, Any]) -> str:
         parts.append(f'<path class="dots c{index % 8}" d="{path}"/>')
     title = f"{scatter['y_name']} against {scatter['x_name']}"
     return (
-        f'<figure class="chart"><figcaption><b>{escape(title)}</b> one mark for each '
-        f'trajectory</figcaption><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="{escape(title)}">{"".join(parts)}</svg>{_legend(names)}</figure>'
+        f'<div class="charts"><figure class="chart"><figcaption><b>{escape(title)}</b> '
+        f'one mark for each trajectory</figcaption><svg role="img" viewBox="0 0 '
+        f'{_WIDTH} {_HEIGHT}" aria-label="{escape(title)}">{"".join(parts)}</svg>'
+        f"{_legend(names)}</figure></div>"
     )
 
 

@@ -36,7 +36,8 @@ grid-template-columns:repeat(auto-fill,minmax(min(100%,250px),1fr))}
 figure{margin:0;min-width:0;position:relative;break-inside:avoid}
 figcaption{font-size:.86rem;color:var(--soft);margin-bottom:4px}
 figcaption b{color:var(--ink);font-size:.95rem}
-.chart{max-width:620px}
+.chart{max-width:620px;display:flex;flex-direction:column}
+.chart>svg{margin-top:auto}
 svg{display:block;width:100%;height:auto}
 svg text{font-size:12.5px;fill:var(--soft)}
 svg text.name{fill:var(--ink)}
@@ -51,6 +52,7 @@ fill:none}
 image{image-rendering:pixelated}
 .gauge{max-width:280px;margin:4px 0}
 .legend{display:flex;flex-wrap:wrap;gap:6px 10px;margin:4px 0 8px;font-size:.9rem}
+.legend+.note{margin-bottom:14px}
 .legend span,.legend button{display:inline-flex;align-items:center;gap:6px}
 button{font:inherit;color:inherit;background:var(--card);border:1px solid var(--rule);
 border-radius:6px;padding:6px 10px;min-height:36px;cursor:pointer;text-align:left}
@@ -62,7 +64,7 @@ th,td{padding:5px 10px;text-align:left;border-bottom:1px solid var(--rule);
 vertical-align:top}
 th{font-weight:600}
 .compare td,.compare tr:first-child th:not(:first-child){text-align:right}
-.compare td{white-space:nowrap}
+.compare td,.compare th,td .range{white-space:nowrap}
 .mean td,.mean th{font-weight:700;background:var(--card)}
 .mean~tr:not(.mean) th{font-weight:400}
 .swatch{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:6px}
@@ -148,7 +150,7 @@ for (const svg of document.querySelectorAll('svg[data-scale]')) {
     const place = x * size.width / svg.viewBox.baseVal.width;
     const room = size.width - tip.offsetWidth;
     tip.style.left = `${Math.max(0, Math.min(room, place + 12))}px`;
-    tip.style.top = `${tip.parentNode.firstChild.offsetHeight}px`;
+    tip.style.top = `${size.top - svg.parentNode.getBoundingClientRect().top}px`;
   });
 }
 """
