@@ -105,9 +105,10 @@ def _draw_card(headline: Headline, run: Run) -> str:
         for name, limit in limits
     )
     against = f"<ul>{against}</ul>" if against else ""
+    digits = 3 if headline.unit else 4
     return (
         f'<div class="card"><h3>{escape(headline.title)}</h3>'
-        f'<p class="value">{text(value.mean, 3 if headline.unit else 4)}{headline.unit}</p>'
+        f'<p class="value">{text(value.mean, digits)}{headline.unit}</p>'
         f"{_interval_note(value)}{_draw_gauge(value, limits)}{against}"
         f'<p class="note">{escape(headline.note)}</p></div>'
     )

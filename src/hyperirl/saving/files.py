@@ -99,7 +99,7 @@ def _load(what: str, path: str | Path) -> Any:
             found = str(described.get("format", "something else"))[:40]
             raise SavingError(
                 f"{path} holds {found}, not a {what}; give a file that "
-                f"`hyperirl.save_{what}` wrote."
+                f"`hyperirl.saving.save_{what}` wrote."
             )
         if described.get("version") != VERSION:
             raise SavingError(
