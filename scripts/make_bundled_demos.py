@@ -14,7 +14,7 @@ import hyperirl  # noqa: F401  Sets JAX up before others import it.
 from hyperirl import demos
 from hyperirl._jax import enable_compilation_cache
 
-EPISODES = {"cartpole": 64, "cartpole-fixed": 64, "lqr": 128, "pendulum": 96}
+EPISODES = {"cartpole": 60, "cartpole-fixed": 60, "lqr": 128, "pendulum": 96}
 DATA = Path(demos.__file__).parent / "data"
 
 

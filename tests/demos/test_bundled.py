@@ -37,7 +37,7 @@ def test_files_are_small(name):
 
 
 def test_there_are_enough_episodes_to_learn_from_and_hold_out(loaded):
-    assert loaded.num_episodes >= 64
+    assert loaded.num_episodes >= 60
 
 
 def test_they_say_who_made_them(name, loaded):
