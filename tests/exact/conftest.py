@@ -31,6 +31,14 @@ class Quadratic(eqx.Module):
     problem: Problem
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_compilation():
+    """These programs run in milliseconds: most of the time goes into compiling them."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(params=range(len(PROBLEMS)))
 def seed(request) -> int:
     return request.param
