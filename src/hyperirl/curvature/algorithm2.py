@@ -42,7 +42,7 @@ class PaperSCFD(AbstractSolver):
         blocks, rest = divmod(rows.num_rows, m)
         empty = jnp.zeros((m, rows.dim), rows.dtype)
         init = (empty, damping, jnp.full((m,), 1 / damping, rows.dtype))
-        carry, _ = jax.lax.scan(compress, init, jnp.arange(blocks))
+        carry = jax.lax.scan(compress, init, jnp.arange(blocks))[0] if blocks else init
         sketch, alpha, diagonal = carry
         pending = rows.block(blocks * m, rest)
         v = _solve(sketch, pending, diagonal, alpha, g.astype(rows.dtype))

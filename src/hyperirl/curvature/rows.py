@@ -11,6 +11,7 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, DTypeLike, Float, Int
 
 _CHUNK = 4096  # Rows cast to float64 at a time.
@@ -153,7 +154,7 @@ class DenseRows(AbstractRows):
         return DenseRows(self.array.astype(dtype))
 
 
-def as_rows(x: AbstractRows | Float[Array, "n d"]) -> AbstractRows:
+def as_rows(x: AbstractRows | Array | np.ndarray) -> AbstractRows:
     """Rows from a plain array; rows stay what they are."""
     if isinstance(x, AbstractRows):
         return x

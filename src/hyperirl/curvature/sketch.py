@@ -256,7 +256,8 @@ def refuse(block: Float[Array, "k d"]) -> tuple[Float[Array, "k d"], Int[Array, 
 def _power_of_two_above(x: Float[Array, ""]) -> Float[Array, ""]:
     """A power of two near a number, so that dividing by it does not round."""
     x = x.astype(jnp.float64)
-    return jnp.exp2(jnp.round(jnp.log2(jnp.where(x > 0, x, 1.0))))
+    exponent = jnp.round(jnp.log2(jnp.where(x > 0, x, 1.0)))
+    return jnp.ldexp(jnp.ones_like(x), exponent.astype(jnp.int32))
 
 
 def _format(sketch: Sketch) -> tuple:

@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from hyperirl.curvature.damping import AbstractDamping, as_damping
@@ -77,7 +78,7 @@ class RobustFrequentDirections(AbstractSolver):
 
 
 def sketch_rows(
-    rows: AbstractRows | Float[Array, "n d"],
+    rows: AbstractRows | Float[Array, "n d"] | np.ndarray,
     *,
     size: int,
     buffer: int | None = None,
@@ -109,7 +110,7 @@ def _stream(sketch: Sketch, rows: AbstractRows) -> Sketch:
 
     blocks, rest = divmod(rows.num_rows, length)
     init = (sketch.rows, sketch.shrinkage, sketch.rounding, sketch.rows_refused)
-    carry, _ = jax.lax.scan(step, init, jnp.arange(blocks))
+    carry = jax.lax.scan(step, init, jnp.arange(blocks))[0] if blocks else init
     sketch = Sketch(
         rows=carry[0],
         buffer=sketch.buffer,

@@ -5,10 +5,12 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from hyperirl.curvature.damping import AbstractDamping
-from hyperirl.curvature.rows import AbstractRows, as_rows
+from hyperirl.curvature.factored import FactoredRows
+from hyperirl.curvature.rows import AbstractRows, DenseRows, as_rows
 from hyperirl.curvature.solution import Info, Solution
 
 
@@ -30,7 +32,9 @@ class AbstractSolver(eqx.Module):
         """The answer in float64, given finite, scaled rows and a float64 `g`."""
 
     def __call__(
-        self, rows: AbstractRows | Float[Array, "n d"], g: Float[Array, " d"]
+        self,
+        rows: AbstractRows | Float[Array, "n d"] | np.ndarray,
+        g: Float[Array, " d"],
     ) -> Solution:
         """Solves `(X^T X + damping I) v = g`.
 
@@ -51,6 +55,8 @@ class AbstractSolver(eqx.Module):
 
 @eqx.filter_jit
 def _solve(solver: AbstractSolver, rows: AbstractRows, g: Float[Array, " d"]):
+    seen = rows.num_rows
+    rows = rows if seen else _one_zero_row(rows)
     usable = rows.usable()
     rows = rows.scale(usable.astype(rows.dtype))
     trace = rows.squared_norm()
@@ -76,13 +82,21 @@ def _solve(solver: AbstractSolver, rows: AbstractRows, g: Float[Array, " d"]):
     info = eqx.tree_at(
         lambda info: (info.damping, info.rows_seen, info.rows_refused),
         info,
-        (damping, jnp.asarray(rows.num_rows, jnp.int32), refused),
+        (damping, jnp.asarray(seen, jnp.int32), refused),
     )
     return Solution(v, jax.lax.stop_gradient(info))
+
+
+def _one_zero_row(rows: AbstractRows) -> AbstractRows:
+    """In place of no rows at all, which products and samples would have to look for."""
+    if isinstance(rows, FactoredRows):
+        return jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype), rows)
+    return DenseRows(jnp.zeros((1, rows.dim), rows.dtype))
 
 
 def _power_of_two(x: Float[Array, ""]) -> Float[Array, ""]:
     """The power of two next to a positive number; 1 for zero and what is not finite."""
     good = (x > 0) & jnp.isfinite(x)
     exponent = jnp.round(jnp.log2(jnp.where(good, x, 1.0)))
-    return jnp.exp2(jnp.clip(exponent, -120, 120))  # The range of float32.
+    exponent = jnp.clip(exponent, -120, 120)  # The range of float32.
+    return jnp.ldexp(jnp.ones_like(x), exponent.astype(jnp.int32))

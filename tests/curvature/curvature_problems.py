@@ -1,0 +1,95 @@
+"""Rows, and the exact answers to compare with, for the curvature tests."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from hyperirl import curvature
+from hyperirl.curvature import AutodiffRows, Factor, FactoredRows
+
+TALL, WIDE = (40, 12), (12, 40)
+
+# One set of static settings a solver, so that tests share what they compile.
+SOLVERS = {
+    "Explicit": curvature.Explicit,
+    "Woodbury": curvature.Woodbury,
+    "ConjugateGradient": lambda damping: curvature.ConjugateGradient(
+        damping=damping, tolerance=1e-9
+    ),
+    "SketchPCG": lambda damping: curvature.SketchPCG(
+        damping=damping, tolerance=1e-9, size=8
+    ),
+    "SCFD": lambda damping: curvature.SCFD(damping=damping, size=64, buffer=16),
+    "FrequentDirections": lambda damping: curvature.FrequentDirections(
+        damping=damping, size=64, buffer=16
+    ),
+    "RobustFrequentDirections": lambda damping: curvature.RobustFrequentDirections(
+        damping=damping, size=64, buffer=16
+    ),
+    "Neumann": curvature.Neumann,
+    "RankOne": curvature.RankOne,
+    "Diagonal": curvature.Diagonal,
+    "Identity": curvature.Identity,
+    "Auto": curvature.Auto,
+}
+
+
+def exact(rows, g, damping):
+    """The dense solution in float64, by NumPy."""
+    x, g = np.asarray(rows, np.float64), np.asarray(g, np.float64)
+    return np.linalg.solve(x.T @ x + damping * np.eye(x.shape[1]), g)
+
+
+def relative_error(v, expected):
+    """`|v - expected| / |expected|` in float64."""
+    difference = np.asarray(v, np.float64) - expected
+    return np.linalg.norm(difference) / np.linalg.norm(expected)
+
+
+def decaying_rows(key, num_rows, dim, *, decay=0.7, dtype=jnp.float64):
+    """Rows whose spectrum falls like that of real scores, mixed by a rotation."""
+    row_key, mix_key = jr.split(key)
+    scales = jnp.asarray(decay ** np.arange(dim))
+    mix, _ = jnp.linalg.qr(jr.normal(mix_key, (dim, dim), jnp.float64))
+    rows = jr.normal(row_key, (num_rows, dim), jnp.float64) * scales[None, :]
+    return (rows @ mix).astype(dtype)
+
+
+def network_rows(key, num_rows, *, dtype=jnp.float64):
+    """The score rows of a small network three ways: dense, factored, autodiff.
+
+    The network is `tanh(W x + b) . u + c` with 3 inputs and 4 units: d = 12+4+4+1 = 21.
+    """
+    x_key, p_key, w_key = jr.split(key, 3)
+    inputs = jr.normal(x_key, (num_rows, 3), dtype)
+    parameters = jr.normal(p_key, (21,), dtype)
+    weights = jr.uniform(w_key, (num_rows,), dtype)
+    u = parameters[16:20]
+
+    def function(p, x):
+        hidden = jnp.tanh(x @ p[:12].reshape(4, 3).T + p[12:16][None, :])
+        return hidden @ p[16:20] + p[20]
+
+    hidden = jnp.tanh(
+        inputs @ parameters[:12].reshape(4, 3).T + parameters[12:16][None, :]
+    )
+    deltas = u[None, :] * (1 - hidden**2)
+    ones = jnp.ones((num_rows, 1), dtype)
+    factored = FactoredRows(
+        (
+            Factor(inputs, deltas),
+            Factor(None, deltas),
+            Factor(hidden, ones),
+            Factor(None, ones),
+        ),
+        weights,
+    )
+    autodiff = AutodiffRows(function, parameters, weights, inputs)
+    closed = AutodiffRows(lambda p: function(p, inputs), parameters, weights)
+    dense = weights[:, None] * jax.jacfwd(function)(parameters, inputs)
+    return dense, factored, autodiff, closed
+
+
+solved = jax.jit(lambda solver, rows, g: solver(rows, g))
+"""A solve under `jit`, compiled once a solver, shape and type."""
