@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractEnvironment
@@ -23,12 +24,15 @@ class Actors(eqx.Module):
     times: Int[Array, " envs"]  # Steps since the last reset.
 
 
+NEVER = np.iinfo(np.int32).max  # The time of a step that does not count.
+
+
 class Batch(eqx.Module):
     """A stretch of experience of every environment; episodes begin and end inside it.
 
     `next_observations` are those before a restart: what the last action led to. A step
     that is `truncated` was cut off there and is bootstrapped; one that is `terminated`
-    has no future.
+    has no future. Padding has the time `NEVER`, at which every discount is 0.
     """
 
     observations: Float[Array, "steps envs obs"]
@@ -37,6 +41,11 @@ class Batch(eqx.Module):
     terminated: Bool[Array, "steps envs"]
     truncated: Bool[Array, "steps envs"]
     times: Int[Array, "steps envs"]
+
+    @property
+    def alive(self) -> Float[Array, "steps envs"]:
+        """1 for steps that were taken, 0 in the padding."""
+        return (self.times != NEVER).astype(jnp.float32)
 
     @property
     def num_episodes(self) -> Float[Array, ""]:

@@ -18,9 +18,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hyperirl.networks import MLP, Normalizer
 
-_RATE = 0.1  # How fast the inputs' statistics follow the data, after a few batches.
+_RATE = 0.2  # How fast the inputs' statistics follow the data, after a few batches.
 _MAX_PRODUCTS = 16  # Inputs up to this length are also multiplied with each other.
-_RIDGE = 1e-5
+_MEMORY = 0.1
+_HOLD = 0.1
+_RIDGE = 1e-4  # Towards the last weights: what a batch does not show is not forgotten.
 
 
 class Critic(eqx.Module):
@@ -31,6 +33,7 @@ class Critic(eqx.Module):
 
     network: MLP
     weights: Float[Array, " features"]
+    seen: Float[Array, "features features"]  # Running mean of features' products.
     inputs: Normalizer
     count: Int[Array, ""]  # Of batches seen.
 
@@ -54,12 +57,13 @@ class Critic(eqx.Module):
         """
         count = self.count + 1
         rate = jnp.maximum(_RATE, 1 / count.astype(jnp.float32))
-        old = self.inputs
-        square = old.scale**2 + old.mean**2
+        old, spread = self.inputs, jnp.maximum(jnp.std(x, axis=0), 1e-3)
         mean = old.mean + rate * (jnp.mean(x, axis=0) - old.mean)
-        square = square + rate * (jnp.mean(x**2, axis=0) - square)
-        scale = jnp.sqrt(jnp.maximum(square - mean**2, 1e-6))
-        return Critic(self.network, self.weights, Normalizer(mean, scale), count)
+        # A mean of logs soon forgets a policy that let the state run away.
+        scale = old.scale * (spread / old.scale) ** rate
+        return Critic(
+            self.network, self.weights, self.seen, Normalizer(mean, scale), count
+        )
 
 
 def critic(size: int, hidden: Sequence[int], *, key: PRNGKeyArray) -> Critic:
@@ -71,10 +75,12 @@ def critic(size: int, hidden: Sequence[int], *, key: PRNGKeyArray) -> Critic:
     network = eqx.tree_at(lambda n: n.layers[-1].bias, network, bias)
     ones, zeros = jnp.ones(size, jnp.float32), jnp.zeros(size, jnp.float32)
     count = jnp.zeros((), jnp.int32)
-    blank = Critic(network, jnp.zeros(0, jnp.float32), Normalizer(zeros, ones), count)
+    none = jnp.zeros(0, jnp.float32)
+    blank = Critic(network, none, none.reshape(0, 0), Normalizer(zeros, ones), count)
     num_features = jax.eval_shape(blank.features, zeros).shape[0]
     weights = jnp.zeros(num_features, jnp.float32)
-    return eqx.tree_at(lambda c: c.weights, blank, weights)
+    seen = jnp.zeros((num_features, num_features), jnp.float32)
+    return eqx.tree_at(lambda c: (c.weights, c.seen), blank, (weights, seen))
 
 
 def fit(
@@ -107,19 +113,36 @@ def fit(
     )
     gram = (flat(now).T @ flat(now) / flat(now).shape[0]).astype(jnp.float64)
     ridge = _RIDGE * jnp.eye(gram.shape[0], dtype=jnp.float64)
-    factor = cho_factor(gram + ridge)
+    seen = _capped(old.seen.astype(jnp.float64), gram)
+    prior = _HOLD * seen + ridge
+    factor = cho_factor(gram + prior)
+    held = prior @ old.weights.astype(jnp.float64)
 
     def regress(carry, _):
         values, next_values = carry
         targets = values + advantages(values, next_values)
         side = flat(now).T @ flat(targets) / flat(now).shape[0]
-        weights = cho_solve(factor, side.astype(jnp.float64)).astype(jnp.float32)
+        weights = cho_solve(factor, side.astype(jnp.float64) + held)
+        weights = weights.astype(jnp.float32)
         return (now @ weights, after @ weights), weights
 
     start = per_step(old)(observations), per_step(old)(next_observations)
     (values, next_values), weights = jax.lax.scan(regress, start, length=num_iterations)
-    new = eqx.tree_at(lambda c: c.weights, new, weights[-1])
+    seen = (seen + _MEMORY * (gram - seen)).astype(jnp.float32)
+    new = eqx.tree_at(lambda c: (c.weights, c.seen), new, (weights[-1], seen))
     return new, values, advantages(values, next_values)
+
+
+def _capped(
+    seen: Float[Array, "features features"], gram: Float[Array, "features features"]
+) -> Float[Array, "features features"]:
+    """Shrinks features that used to be far larger than they are now.
+
+    Early experience can be wild, and would otherwise outweigh all that follows.
+    """
+    past, present = jnp.diagonal(seen), jnp.diagonal(gram)
+    shrink = jnp.sqrt(jnp.minimum(1.0, 3 * present / jnp.maximum(past, 1e-12)))
+    return shrink[:, None] * seen * shrink[None, :]
 
 
 def critic_loss(

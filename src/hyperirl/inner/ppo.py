@@ -26,11 +26,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.inner.acting import Actors, Batch, act, distributions, start
-from hyperirl.inner.advantages import generalized_advantages
-from hyperirl.inner.critic import Critic, critic, critic_loss, fit
+from hyperirl.inner.critic import Critic, critic, critic_loss
 from hyperirl.inner.descent import descend, moments
-from hyperirl.inner.diagnostics import inner_gradient
-from hyperirl.inner.gap import optimality_gap
+from hyperirl.inner.report import report_on, soft_values
 from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Report,
@@ -74,7 +72,7 @@ class PPO(AbstractInnerSolver):
     themselves: that is what lets the policy settle.
     """
 
-    learning_rate: Float[Array, ""] = hyperparameter(5e-4)
+    learning_rate: Float[Array, ""] = hyperparameter(2e-3)
     critic_rate: Float[Array, ""] = hyperparameter(1e-3)
     final_rate: Float[Array, ""] = hyperparameter(0.1)
     clip: Float[Array, ""] = hyperparameter(0.2)
@@ -104,15 +102,7 @@ class PPO(AbstractInnerSolver):
         *,
         key: PRNGKeyArray,
     ) -> PPOState:
-        start_key, critic_key, act_key = jr.split(key, 3)
-        size = environment.observation_size
-        value = critic(size, self.critic_hidden, key=critic_key)
-        actors = start(environment, self.num_envs, key=start_key)
-        actors, batch = _act(environment, policy, actors, self.num_steps, act_key)
-        kl = jnp.zeros((), jnp.float32)
-        return PPOState(
-            policy, value, (moments(policy), moments(value)), actors, batch, kl
-        )
+        return _init(self, environment, policy, key)
 
     def run(
         self,
@@ -137,7 +127,19 @@ class PPO(AbstractInnerSolver):
             return eqx.tree_at(where, state, (actors, batch))
 
         state = repeat(num_updates, body, state)
-        return state, self.report(environment, reward, state, problem, num_updates)
+        _, values, advantages = self.values(reward, state, problem)
+        report = report_on(
+            environment,
+            reward,
+            state.policy,
+            state.batch,
+            problem,
+            values=values,
+            advantages=advantages,
+            kl=state.kl,
+            steps=num_updates * self.steps_per_update,
+        )
+        return state, report
 
     def update(
         self,
@@ -218,65 +220,22 @@ class PPO(AbstractInnerSolver):
         self, reward: Reward, state: PPOState, problem: Problem
     ) -> tuple[Critic, Float[Array, "steps envs"], Float[Array, "steps envs"]]:
         """A critic fitted to `state.batch`, and its soft values and advantages."""
-        batch = state.batch
-        rewards = soft_rewards(reward, state.policy, batch, problem)
-
-        def advantages(values: Array, next_values: Array) -> Array:
-            return generalized_advantages(
-                rewards,
-                values,
-                next_values,
-                batch.terminated,
-                batch.truncated,
-                discount=problem.discount,
-                trace=self.trace,
-            )
-
-        observations, after = batch.observations, batch.next_observations
-        num_fits = self.num_fits
-        return fit(
-            state.critic, observations, after, advantages, num_iterations=num_fits
+        return soft_values(
+            state.critic,
+            reward,
+            state.policy,
+            state.batch,
+            problem,
+            trace=self.trace,
+            num_fits=self.num_fits,
         )
-
-    def report(
-        self,
-        environment: AbstractEnvironment,
-        reward: Reward,
-        state: PPOState,
-        problem: Problem,
-        num_updates: Int[Array, ""],
-    ) -> Report:
-        """From `state.batch`, which no update has seen yet."""
-        batch = state.batch
-        _, values, advantages = self.values(reward, state, problem)
-        gradient = inner_gradient(state.policy, batch, advantages, problem)
-        gap, gap_error = optimality_gap(
-            environment, reward, state.policy, batch, gradient, problem
-        )
-        entropy = jax.vmap(jax.vmap(state.policy.entropy))(batch.observations)
-        first = (batch.times == 0).astype(jnp.float32)
-        return Report(
-            gradient_norm=gradient.norm,
-            gradient_norm_error=gradient.norm_error,
-            gradient_norm_squared=gradient.norm_squared,
-            kl=state.kl,
-            entropy=jnp.mean(entropy),
-            soft_return=jnp.sum(first * (values + advantages)) / jnp.sum(first),
-            gap=gap,
-            gap_error=gap_error,
-            steps=num_updates * self.steps_per_update,
-        )
-
-
-def soft_rewards(
-    reward: Reward, policy: AbstractPolicy, batch: Batch, problem: Problem
-) -> Float[Array, "steps envs"]:
-    """`r(s, a) - alpha log pi(a | s)` of every step, for the policy that took it."""
-    per_step = lambda f: jax.vmap(jax.vmap(f))(batch.observations, batch.actions)
-    rewards = per_step(reward).astype(jnp.float32)
-    return rewards - problem.temperature * per_step(policy.log_prob)
 
 
 @eqx.filter_jit
-def _act(environment, policy, actors: Any, num_steps: int, key: PRNGKeyArray):
-    return act(environment, policy, actors, num_steps, key=key)
+def _init(solver: PPO, environment: Any, policy: Any, key: PRNGKeyArray) -> PPOState:
+    start_key, critic_key, act_key = jr.split(key, 3)
+    value = critic(environment.observation_size, solver.critic_hidden, key=critic_key)
+    actors = start(environment, solver.num_envs, key=start_key)
+    actors, batch = act(environment, policy, actors, solver.num_steps, key=act_key)
+    memory = moments(policy), moments(value)
+    return PPOState(policy, value, memory, actors, batch, jnp.zeros((), jnp.float32))

@@ -9,6 +9,8 @@ The soft-optimal policy obeys, with temperature `alpha` and discount `gamma`,
 where what is missing from a row of `P` is the chance that the task ends: value zero.
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -43,7 +45,7 @@ def kernel(mdp: Tabular) -> Float[Array, "states actions states"]:
 
 
 def reward_table(
-    mdp: Tabular, reward: AbstractReward
+    mdp: Tabular, reward: Callable[[Array, Array], Array]
 ) -> Float[Array, "states actions"]:
     """Any reward function as a table, in its own precision."""
     observations = jax.vmap(mdp.observe)(jnp.arange(mdp.num_states))
