@@ -11,18 +11,17 @@ ROOT = pathlib.Path(hyperirl.__file__).parent
 
 # Lowest first: a module may import those of earlier rows, and not of its own.
 LAYERS = [
-    {"_jax", "networks", "problem", "spaces", "trajectories"},
+    {"_jax", "networks", "problem", "runs", "spaces", "trajectories"},
     {"curvature", "environments"},
     {"policies", "rewards"},
-    {"rollout"},
+    {"cloning", "rollout", "saving"},
     {"exact"},
     {"lstd", "scores"},
     {"inner"},
     {"demos"},
     {"hypergradient"},
-    {"runs"},
-    {"learn"},
     {"evaluate"},
+    {"learning"},
     {"report"},
     {"sweep"},
     {"cli"},
@@ -93,13 +92,13 @@ def test_imports_point_downwards(path):
 @pytest.mark.parametrize(
     "source, edge",
     [
-        ("import hyperirl.learn", ("policies", "learn")),
-        ("import hyperirl.learn.loop as l", ("policies", "learn")),
-        ("from hyperirl import learn", ("policies", "learn")),
-        ("from hyperirl.learn import loop", ("policies", "learn")),
-        ("from ..learn import loop", ("policies", "learn")),
-        ("from .. import learn", ("policies", "learn")),
-        ("def f():\n    from hyperirl.learn import loop", ("policies", "learn")),
+        ("import hyperirl.learning", ("policies", "learning")),
+        ("import hyperirl.learning.loop as l", ("policies", "learning")),
+        ("from hyperirl import learning", ("policies", "learning")),
+        ("from hyperirl.learning import loop", ("policies", "learning")),
+        ("from ..learning import loop", ("policies", "learning")),
+        ("from .. import learning", ("policies", "learning")),
+        ("def f():\n    from hyperirl.learning import loop", ("policies", "learning")),
     ],
 )
 def test_every_way_of_importing_is_seen(source, edge):
