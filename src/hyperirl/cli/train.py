@@ -1,0 +1,131 @@
+"""`hyperirl train`: a policy for a reward."""
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import tyro
+
+if TYPE_CHECKING:
+    from hyperirl.inner import AbstractInnerSolver, Point
+
+
+@dataclasses.dataclass(frozen=True)
+class Train:
+    """Train a policy on a reward, from scratch.
+
+    The reward is the environment's own, or one from a file. The policy is the best one
+    at a fixed temperature: it is paid for its entropy.
+
+    For example:
+        hyperirl train --env cartpole
+        hyperirl train --env cartpole --reward runs/latest/reward.npz --out policy.npz
+        hyperirl train --env pendulum --steps 2000000 --temperature 0.01
+        hyperirl train --env lqr --solver sac --seconds 60
+        hyperirl train --env tabular --solver exact
+    """
+
+    env: str = "cartpole"
+    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular or grid-world."""
+    reward: Path | None = None
+    """A reward from `hyperirl learn`; the environment's own by default."""
+    solver: Literal["ppo", "sac", "reinforce", "exact"] = "ppo"
+    """exact: soft value iteration (tabular, grid-world) or soft Riccati (lqr)."""
+    temperature: float = 0.1
+    """How much entropy is worth, against the reward."""
+    discount: float = 0.99
+    """How much the next step is worth, against this one."""
+    steps: int = 500_000
+    """Environment steps."""
+    seconds: float | None = None
+    """Stop after this time, compilation included."""
+    tolerance: float | None = None
+    """Stop when the optimality gap is below this, by two standard errors."""
+    learning_rate: float | None = None
+    """Of the policy; each solver has its own default."""
+    seed: int = 0
+    """Decides everything random."""
+    out: Path | None = None
+    """Where to write the policy, a .npz file."""
+    overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Replace the file if there is one."""
+
+    def run(self) -> None:
+        """Fails before the training, not after it, if the file must not be written."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from hyperirl import environments, inner, problem, saving
+        from hyperirl.policies import Policy
+
+        if self.out is not None and self.out.exists() and not self.overwrite:
+            raise ValueError(
+                f"{self.out} already exists; choose another `--out`, or `--overwrite`."
+            )
+        environment = environments.make(self.env)
+        reward = None if self.reward is None else saving.load_reward(self.reward)
+        budget = inner.Budget(self.steps, self.seconds, self.tolerance)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[words]}"),
+        )
+        console = Console(stderr=True)
+        quiet = not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
+            words = "compiling"
+            task = bar.add_task(f"Policy for {self.env}", total=1.0, words=words)
+            result = inner.train(
+                environment,
+                reward,
+                problem=problem.problem(self.temperature, self.discount),
+                solver=self._solver(environment),
+                budget=budget,
+                seed=self.seed,
+                updates_per_call=500 if self.solver == "sac" else 10,
+                callback=lambda point: bar.update(
+                    task, completed=self._done(point), words=_summary(point)
+                ),
+            )
+        last = result.curve[-1]
+        print(f"{last.steps:,} steps in {last.seconds:.1f} s: {_summary(last)}")
+        if self.out is not None:
+            assert isinstance(result.policy, Policy)  # As `default_policy` made it.
+            path = saving.save_policy(result.policy, self.out, overwrite=self.overwrite)
+            print(f"Wrote the policy to {path}.")
+
+    def _solver(self, environment) -> "AbstractInnerSolver":
+        from hyperirl import inner
+        from hyperirl.environments import LQR
+
+        if self.solver == "exact":
+            riccati = isinstance(environment, LQR)
+            return inner.SoftRiccati() if riccati else inner.SoftValueIteration()
+        kinds = {"ppo": inner.PPO, "sac": inner.SAC, "reinforce": inner.Reinforce}
+        rate = self.learning_rate
+        changes = {} if rate is None else {"learning_rate": rate}
+        return kinds[self.solver](**changes)
+
+    def _done(self, point: "Point") -> float:
+        """The share of the budget that is used up."""
+        shares = [point.steps / self.steps]
+        if self.seconds is not None:
+            shares.append(point.seconds / self.seconds)
+        return min(max(shares), 1.0)
+
+
+def _summary(point: "Point") -> str:
+    report = point.report
+    gap = float(report.gap)
+    parts = [
+        f"true return {point.true_return:.2f} +- {point.true_return_error:.2f}",
+        f"entropy {float(report.entropy):.3f}",
+        f"gradient {float(report.gradient_norm):.3g} "
+        f"+- {float(report.gradient_norm_error):.2g}",
+    ]
+    if math.isfinite(gap):
+        parts.append(f"gap {gap:.3g} +- {float(report.gap_error):.2g}")
+    return ", ".join(parts)
