@@ -13,21 +13,29 @@ import tyro
 
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.cli.demos import Demos
+from hyperirl.cli.evaluate import Evaluate
+from hyperirl.cli.learn import Learn, Resume
 from hyperirl.cli.report import Report
+from hyperirl.cli.train import Train
 from hyperirl.cli.version import Version
 
 # What may follow `hyperirl`; the fields of a command become its options.
 Command = (
-    Annotated[Demos, tyro.conf.subcommand("demos")]
+    Annotated[Learn, tyro.conf.subcommand("learn")]
+    | Annotated[Resume, tyro.conf.subcommand("resume")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Demos, tyro.conf.subcommand("demos")]
     | Annotated[Version, tyro.conf.subcommand("version")]
 )
 
 _DESCRIPTION = """Learn reward functions from demonstrations.
 
 For example:
-    hyperirl demos inspect cartpole
-    hyperirl demos collect --env lqr --out lqr.npz"""
+    hyperirl learn
+    hyperirl evaluate runs/cartpole-fisher-0
+    hyperirl report runs/cartpole-fisher-0"""
 
 
 def main(args: Sequence[str] | None = None) -> None:

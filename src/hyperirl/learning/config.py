@@ -1,0 +1,192 @@
+"""All that decides a run: complete, plain, and the same when it is run again."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from hyperirl import environments
+
+Method = Literal["fisher", "explicit", "sketch", "ml-irl", "bc"]
+Cross = Literal["adjoint", "centred", "raw"]
+Inner = Literal["ppo", "sac", "reinforce", "newton", "exact"]
+RewardKind = Literal["mlp", "quadratic", "table"]
+Schedule = Literal["cosine", "constant"]
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnConfig:
+    """How a reward is learned. `None` stands for: what suits the environment."""
+
+    env: str = "cartpole"
+    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular or grid-world."""
+    demos: str | None = None
+    """A .npz file of demonstrations, or the name of bundled ones; those of the
+    environment by default."""
+    method: Method = "fisher"
+    """fisher: implicit hypergradient, the solver chosen by size and damping. explicit:
+    with a dense Fisher matrix (the paper's Algorithm 1). sketch: with an SCFD sketch
+    (Algorithm 3). ml-irl: single loop, expert minus agent. bc: behavioral cloning,
+    without a reward."""
+    seed: int = 0
+    """Decides everything random."""
+    steps: int | None = None
+    """Outer steps."""
+    time: float | None = None
+    """Stop after so many seconds, if the steps are not done before."""
+    temperature: float = 0.1
+    """How much entropy is worth against reward; the problem's alpha."""
+    discount: float = 0.99
+    """The problem's gamma."""
+
+    policy_hidden: tuple[int, ...] | None = None
+    """Sizes of the policy's hidden layers."""
+    reward: RewardKind | None = None
+    """What is learned: a network, a quadratic form, or a table."""
+    reward_hidden: tuple[int, ...] = (32, 32)
+    """Sizes of the hidden layers of a reward network."""
+    reward_clamp: float | None = None
+    """Limits the output of a reward network to [-clamp, clamp]."""
+
+    cross: Cross = "adjoint"
+    """The cross product: an adjoint critic, centred prefix sums, or raw ones as in the
+    paper."""
+    expected_fisher: bool = True
+    """Take the Fisher matrix's expectation over actions in closed form."""
+    damping: float | None = None
+    """Added to the Fisher matrix, as a multiple of its mean diagonal entry."""
+    absolute_damping: float | None = None
+    """Added to the Fisher matrix as it is, as in the paper; replaces `damping`."""
+    sketch_size: int = 64
+    """Rows of the sketch, for the method `sketch`."""
+    critic_units: int | None = None
+    """Random features of the adjoint critic, beside constant, linear and quadratic."""
+
+    optimizer: str = "adam"
+    """Any optimizer of Optax that takes a learning rate, by name."""
+    learning_rate: float | None = None
+    """Of the reward's parameters, at the start."""
+    schedule: Schedule = "cosine"
+    """Whether the learning rate falls to a tenth over the steps, or stays."""
+    clip: float | None = 1.0
+    """Longest hypergradient to follow; longer ones are scaled down to it."""
+
+    inner: Inner | None = None
+    """Who solves the inner problem."""
+    inner_updates: int | None = None
+    """Updates of the inner solver for each outer step."""
+    agent_episodes: int | None = None
+    """Trajectories of the policy for each hypergradient."""
+    adaptive: bool = True
+    """Double the trajectories when the signal drowns in noise, and give the inner
+    solver more updates when it is far from the optimum."""
+
+    def __post_init__(self):
+        for name in ("policy_hidden", "reward_hidden"):  # JSON knows no tuples.
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.env not in environments.names:
+            raise ValueError(
+                f"There is no environment {self.env!r}; choose one of "
+                f"{', '.join(environments.names)}."
+            )
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"`{name}` must be positive, got {value}.")
+        if self.agent_episodes is not None and self.agent_episodes < 4:
+            raise ValueError(
+                f"`agent_episodes` must be at least 4, got {self.agent_episodes}: the "
+                "noise is measured by comparing two halves of them."
+            )
+
+
+_POSITIVE = (
+    "steps time temperature discount damping absolute_damping sketch_size "
+    "learning_rate clip inner_updates reward_clamp"
+).split()
+
+_GENERAL: dict[str, Any] = dict(
+    steps=60,
+    policy_hidden=(32, 32),
+    reward="mlp",
+    damping=0.1,
+    critic_units=96,
+    learning_rate=3e-3,
+    inner="ppo",
+    inner_updates=10,
+    agent_episodes=32,
+)
+_SPECIAL: dict[str, dict[str, Any]] = {
+    "lqr": dict(
+        steps=100,
+        policy_hidden=(64, 64),
+        reward="quadratic",
+        critic_units=0,
+        learning_rate=3e-2,
+        agent_episodes=64,
+        inner_updates=30,
+    ),
+    "pendulum": dict(policy_hidden=(64, 64), inner_updates=20),
+    "tabular": dict(policy_hidden=(), reward="table", critic_units=0, inner="exact"),
+}
+_SPECIAL["lqr-clipped"] = _SPECIAL["lqr"]
+_SPECIAL["grid-world"] = _SPECIAL["tabular"]
+
+
+def complete(config: LearnConfig) -> LearnConfig:
+    """The same config with nothing left open: what is written into the run folder."""
+    defaults = _GENERAL | _SPECIAL.get(config.env, {}) | {"demos": config.env}
+    if config.method == "ml-irl":
+        defaults |= {"inner_updates": 1, "steps": 10 * defaults["steps"]}
+    open_fields = {
+        name: value for name, value in defaults.items() if getattr(config, name) is None
+    }
+    return dataclasses.replace(config, **open_fields)
+
+
+def paper(config: LearnConfig) -> LearnConfig:
+    """The settings of the paper's authors: raw prefix sums, sampled scores, plain SGD.
+
+    Fields that were changed from their defaults keep their values.
+    """
+    continuous = config.env in ("lqr", "lqr-clipped", "pendulum")
+    settings: dict[str, Any] = dict(
+        cross="raw",
+        expected_fisher=False,
+        absolute_damping=1e-3,
+        optimizer="sgd",
+        learning_rate=1e-4 if config.method == "ml-irl" else 0.1,
+        schedule="constant",
+        clip=1.0,
+        reward="mlp",
+        reward_hidden=(64, 64) if continuous else (16,),
+        reward_clamp=10.0,
+        policy_hidden=(64, 64) if continuous else (32, 32),
+        sketch_size=32 if continuous else 8,
+        inner="sac" if continuous else "reinforce",
+        inner_updates=1000 if continuous else 500,
+        agent_episodes=1000,
+        steps=100,
+        adaptive=False,
+    )
+    unchanged = LearnConfig()
+    changed = {
+        field.name
+        for field in dataclasses.fields(config)
+        if getattr(config, field.name) != getattr(unchanged, field.name)
+    }
+    return dataclasses.replace(
+        config, **{k: v for k, v in settings.items() if k not in changed}
+    )
+
+
+def from_dict(fields: Mapping[str, Any]) -> LearnConfig:
+    """A config from a run folder."""
+    known = {field.name for field in dataclasses.fields(LearnConfig)}
+    if unknown := sorted(set(fields) - known):
+        raise ValueError(
+            f"The config has unknown fields {', '.join(unknown)}; it was written by "
+            "another version of hyperirl. Install that one to go on with the run."
+        )
+    return LearnConfig(**fields)

@@ -1,0 +1,286 @@
+"""The outer loop: what a user runs.
+
+A run lives in a folder, and its state is there after every few steps. What follows a
+checkpoint depends on the checkpoint alone, so a run that was killed and resumed ends
+with the same arrays as one that was not.
+"""
+
+import contextlib
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+
+from hyperirl._jax import enable_compilation_cache
+from hyperirl.cloning import clone, mean_nll
+from hyperirl.demos import Demos
+from hyperirl.learning.config import LearnConfig, complete, from_dict
+from hyperirl.learning.setup import (
+    load_demos,
+    make_environment,
+    make_learner,
+    make_policy,
+)
+from hyperirl.learning.step import LearnState, init, outer_step
+from hyperirl.policies import AbstractPolicy, Policy
+from hyperirl.rewards import AbstractReward
+from hyperirl.runs import RunFolder
+from hyperirl.saving import save_policy, save_reward
+
+OnStep = Callable[[dict[str, Any]], None]  # Called with each row of the metrics.
+
+CHECKPOINT_EVERY = 5  # Outer steps.
+MAX_SKIPPED = 5  # Steps in a row that may fail before the run stops.
+LOW_SNR = 2.0  # Below it, the number of trajectories is doubled...
+MAX_EPISODES = 4  # ...up to this many times the first number.
+
+
+class Diverged(ValueError):
+    """A run that stopped because its numbers were not finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What was learned, and from what it can be repeated."""
+
+    reward: AbstractReward | None
+    """The learned reward `r(observation, action)`; none for behavioral cloning."""
+    policy: AbstractPolicy
+    """The policy that goes with it."""
+    config: LearnConfig
+    metrics: list[dict[str, Any]]
+    """A row for each outer step."""
+    folder: RunFolder | None
+    """Where the run is kept, if it is."""
+    finished: bool
+    """Whether all steps were done, rather than time being up."""
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Writes the reward to a file that `hyperirl.load_reward` reads."""
+        if self.reward is None:
+            raise ValueError(
+                "Behavioral cloning learns no reward, so there is none to save; learn "
+                "with another method, or save the policy."
+            )
+        metadata = dataclasses.asdict(self.config)
+        save_reward(self.reward, path, metadata=metadata, overwrite=overwrite)
+
+
+def learn(
+    env: str = "cartpole",
+    demos: str | Demos | None = None,
+    method: str = "fisher",
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    time: float | None = None,
+    out: str | Path | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+    on_step: OnStep | None = None,
+    **settings: Any,
+) -> Result:
+    """Learns a reward from demonstrations.
+
+    ```
+    result = hyperirl.learn("cartpole")
+    result.reward(observation, action)
+    ```
+
+    Args:
+        env: Name of the environment.
+        demos: Demonstrations, a file of them, or the name of bundled ones.
+        method: fisher, explicit, sketch, ml-irl or bc.
+        seed: Decides everything random.
+        steps: Outer steps.
+        time: Stop after so many seconds.
+        out: A folder to keep the run in; without one it is only returned.
+        optimizer: Of the reward's parameters, in place of the config's.
+        on_step: Called with a row of numbers after each outer step.
+        **settings: Other fields of `LearnConfig`.
+    """
+    name = demos if isinstance(demos, str) else None
+    fields = dict(env=env, demos=name, method=method, seed=seed, steps=steps, time=time)
+    try:
+        config = complete(LearnConfig(**fields, **settings))
+    except TypeError as error:
+        raise ValueError(f"There is no such setting: {error}.") from error
+    given = demos if isinstance(demos, Demos) else None
+    folder = None
+    if out is not None:
+        folder = RunFolder.create(out, dataclasses.asdict(config), sys.argv)
+    return run(config, folder, given=given, optimizer=optimizer, on_step=on_step)
+
+
+def resume(
+    path: str | Path,
+    *,
+    on_step: OnStep | None = None,
+    given: Demos | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+) -> Result:
+    """Goes on with a run where its last checkpoint is; the end is the same.
+
+    Args:
+        path: The folder of the run.
+        on_step: Called with a row of numbers after each outer step.
+        given: The demonstrations, if the run was given them rather than their name.
+        optimizer: The optimizer, if the run was given one.
+    """
+    folder = RunFolder.open(path)
+    config = from_dict(folder.config)
+    return run(config, folder, given=given, optimizer=optimizer, on_step=on_step)
+
+
+def run(
+    config: LearnConfig,
+    folder: RunFolder | None = None,
+    *,
+    given: Demos | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+    on_step: OnStep | None = None,
+) -> Result:
+    """Does what a complete config says, from the folder's checkpoint if it has one."""
+    with contextlib.nullcontext() if folder is None else folder.lock():
+        return _run(config, folder, given, optimizer, on_step)
+
+
+def _run(
+    config: LearnConfig,
+    folder: RunFolder | None,
+    given: Demos | None,
+    optimizer: optax.GradientTransformation | None,
+    on_step: OnStep | None,
+) -> Result:
+    enable_compilation_cache()
+    parts = load_demos(config, make_environment(config), given)
+    floor = None if parts.valid.expert_nll is None else parts.valid.expert_nll.mean()
+    known = {} if floor is None else {"floor_valid": float(floor)}
+    if config.method == "bc":
+        return _clone(config, folder, parts, known, on_step)
+    learner, reward, policy = make_learner(config, parts, optimizer)
+    state = init(learner, reward, policy, config.agent_episodes or 32)
+    rows: list[dict[str, Any]] = []
+    if folder is not None and (found := folder.load_checkpoint(state)) is not None:
+        state, step = found
+        folder.truncate_metrics(step)
+        rows = folder.metrics()
+    spent = rows[-1]["seconds"] if rows else 0.0
+    start = time.monotonic() - spent
+    steps = config.steps or 1
+    try:
+        while int(state.step) < steps and not _over(config, start):
+            began = time.monotonic()
+            state, numbers = outer_step(learner, state, int(state.agent_episodes))
+            row = known | _plain(numbers)
+            row["step_seconds"] = time.monotonic() - began
+            row["seconds"] = time.monotonic() - start
+            rows.append(row)
+            if folder is not None:
+                folder.append_metrics(row)
+            if on_step is not None:
+                on_step(row)
+            _stop_if_lost(state, folder)
+            state = _more_episodes(config, state)
+            if folder is not None and int(state.step) % CHECKPOINT_EVERY == 0:
+                folder.save_checkpoint(state, int(state.step))
+    except KeyboardInterrupt:
+        _save(config, folder, state, overwrite=True)
+        raise
+    _save(config, folder, state, overwrite=True)
+    best = state.best
+    finished = int(state.step) >= steps
+    return Result(best.reward, best.policy, config, rows, folder, finished)
+
+
+def _over(config: LearnConfig, start: float) -> bool:
+    return config.time is not None and time.monotonic() - start > config.time
+
+
+def _plain(numbers: dict[str, jax.Array]) -> dict[str, Any]:
+    """Python numbers; one transfer for all of them."""
+    host = jax.device_get(numbers)
+    whole = lambda x: np.issubdtype(np.asarray(x).dtype, np.integer)
+    return {name: int(x) if whole(x) else float(x) for name, x in host.items()}
+
+
+def _more_episodes(config: LearnConfig, state: LearnState) -> LearnState:
+    """Twice the trajectories when the running signal-to-noise ratio is low."""
+    first = config.agent_episodes or 32
+    episodes = int(state.agent_episodes)
+    if not config.adaptive or not float(state.snr) < LOW_SNR:
+        return state
+    if 2 * episodes > MAX_EPISODES * first:
+        return state
+    return dataclasses.replace(
+        state,
+        agent_episodes=jnp.asarray(2 * episodes, jnp.int32),
+        snr=jnp.asarray(jnp.nan, jnp.float32),
+    )
+
+
+def _stop_if_lost(state: LearnState, folder: RunFolder | None) -> None:
+    if int(state.skipped) < MAX_SKIPPED:
+        return
+    if folder is not None:
+        folder.save_checkpoint(state, int(state.step))
+    kept = "" if folder is None else f" The last good state is in {folder.path}."
+    raise Diverged(
+        f"The hypergradient or the loss was not finite in {MAX_SKIPPED} outer steps in "
+        f"a row, the last of them step {int(state.step)}, so the run was stopped."
+        f"{kept} Lower the learning rate, or raise the damping."
+    )
+
+
+def _save(
+    config: LearnConfig, folder: RunFolder | None, state: LearnState, *, overwrite: bool
+) -> None:
+    """The checkpoint, and the best reward and policy as files of their own."""
+    if folder is None:
+        return
+    folder.save_checkpoint(state, int(state.step))
+    metadata = dataclasses.asdict(config)
+    best = state.best
+    assert isinstance(best.policy, Policy)  # As `make_policy` made it.
+    save_reward(best.reward, folder.reward_path, metadata=metadata, overwrite=overwrite)
+    save_policy(best.policy, folder.policy_path, metadata=metadata, overwrite=overwrite)
+
+
+def _clone(
+    config: LearnConfig,
+    folder: RunFolder | None,
+    parts: Sequence[Demos],
+    known: dict[str, float],
+    on_step: OnStep | None,
+) -> Result:
+    """Behavioral cloning: a policy, no reward, one row."""
+    start = time.monotonic()
+    train, valid, _ = (part.trajectories for part in parts)
+    policy_key, clone_key = jr.split(jr.key(config.seed))
+    policy = make_policy(config, make_environment(config), key=policy_key)
+    policy, _ = clone(policy, train, valid, key=clone_key)
+    nll = float(mean_nll(policy, valid))
+    seconds = time.monotonic() - start
+    row = known | {
+        "step": 1,
+        "nll_valid": nll,
+        "best_nll_valid": nll,
+        "nll_train": float(mean_nll(policy, train)),
+        "seconds": seconds,
+        "step_seconds": seconds,
+    }
+    if folder is not None:
+        folder.truncate_metrics(0)
+        folder.append_metrics(row)
+        metadata = dataclasses.asdict(config)
+        save_policy(policy, folder.policy_path, metadata=metadata, overwrite=True)
+    if on_step is not None:
+        on_step(row)
+    return Result(None, policy, config, [row], folder, True)

@@ -1,0 +1,241 @@
+"""From a config to the parts of a run."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+from jaxtyping import PRNGKeyArray
+
+from hyperirl import curvature, demos, environments
+from hyperirl.cloning import clone
+from hyperirl.demos import Demos, check_against
+from hyperirl.demos.splitting import Parts, split_demos
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.evaluate.ranking import ranking_set
+from hyperirl.hypergradient import (
+    MLIRL,
+    AbstractCross,
+    AbstractEstimator,
+    Adjoint,
+    Centred,
+    Fisher,
+    Raw,
+)
+from hyperirl.inner import (
+    PPO,
+    SAC,
+    AbstractInnerSolver,
+    Reinforce,
+    RunningMean,
+    SoftRiccati,
+    SoftValueIteration,
+)
+from hyperirl.inner.newton import Newton
+from hyperirl.learning.config import LearnConfig
+from hyperirl.learning.step import Learner
+from hyperirl.lstd import input_normalizer, random_features
+from hyperirl.policies import Policy, mlp_policy
+from hyperirl.problem import problem
+from hyperirl.rewards import (
+    AbstractReward,
+    QuadraticReward,
+    TableReward,
+    fit_normalizer,
+    mlp_reward,
+)
+from hyperirl.spaces import Box, Discrete
+from hyperirl.trajectories import Trajectories
+
+_FINAL_RATE = 0.1  # Of the learning rate, at the end of the cosine schedule.
+
+
+def load_demos(
+    config: LearnConfig, environment: AbstractEnvironment, given: Demos | None = None
+) -> Parts:
+    """Demonstrations that fit the environment, dealt into train, valid and test."""
+    loaded = demos.load(config.demos or config.env) if given is None else given
+    check_against(loaded, environment)
+    return split_demos(loaded, config.seed)
+
+
+def make_environment(config: LearnConfig) -> AbstractEnvironment:
+    """Where the demonstrations come from."""
+    return environments.make(config.env)
+
+
+def make_policy(
+    config: LearnConfig, environment: AbstractEnvironment, *, key: PRNGKeyArray
+) -> Policy:
+    """The policy class of the inner problem, untrained.
+
+    Actions of a bounded box are squashed into it; those of an unbounded one have a full
+    covariance.
+    """
+    space = environment.action_space
+    bounded = isinstance(space, Box) and abs(space.low) < 1e6 and config.env != "lqr"
+    hidden = config.policy_hidden or ()
+    return mlp_policy(
+        environment.observation_size,
+        space,
+        key=key,
+        hidden=hidden,
+        covariance="diagonal" if bounded else "full",
+        squash=bounded and config.env == "pendulum",
+        use_bias=bool(hidden),
+    )
+
+
+def make_reward(
+    config: LearnConfig,
+    environment: AbstractEnvironment,
+    train: Trajectories,
+    *,
+    key: PRNGKeyArray,
+) -> AbstractReward:
+    """The reward before it has learned anything."""
+    size, space = environment.observation_size, environment.action_space
+    if config.reward == "quadratic":
+        if isinstance(space, Discrete):
+            raise ValueError(
+                "A quadratic reward needs actions that are vectors, and those of "
+                f"{config.env} are choices; use `reward=mlp`."
+            )
+        root = lambda n: 0.5 * jnp.eye(n, dtype=jnp.float32)
+        return QuadraticReward(root(size), root(space.size))
+    if config.reward == "table":
+        if not isinstance(environment, environments.Tabular):
+            raise ValueError(
+                f"A table of rewards needs finitely many states, and {config.env} has "
+                "a continuum; use `reward=mlp`."
+            )
+        num_actions = environment.action_space.num_actions
+        return TableReward(jnp.zeros((size, num_actions), jnp.float32))
+    return mlp_reward(
+        size,
+        space,
+        key=key,
+        hidden=config.reward_hidden,
+        clamp=config.reward_clamp,
+        normalizer=fit_normalizer(train),
+    )
+
+
+def make_inner(
+    config: LearnConfig, environment: AbstractEnvironment
+) -> AbstractInnerSolver:
+    """Who solves the inner problem."""
+    match config.inner:
+        case "ppo":
+            return PPO()
+        case "sac":
+            return SAC()
+        case "reinforce":
+            return Reinforce(
+                baseline=RunningMean(), num_episodes=20, horizon=environment.horizon
+            )
+        case "newton":
+            return Newton(
+                num_units=config.critic_units or 0, horizon=environment.horizon
+            )
+        case "exact":
+            tabular = isinstance(environment, environments.Tabular)
+            return SoftValueIteration() if tabular else SoftRiccati()
+    raise ValueError(f"There is no inner solver {config.inner!r}.")
+
+
+def make_estimator(
+    config: LearnConfig,
+    environment: AbstractEnvironment,
+    train: Trajectories,
+    *,
+    key: PRNGKeyArray,
+) -> AbstractEstimator:
+    """The hypergradient of the method."""
+    if config.method == "ml-irl":
+        return MLIRL()
+    if config.absolute_damping is not None:
+        damping = curvature.Absolute(config.absolute_damping)
+    else:
+        damping = curvature.Relative(config.damping or 0.1)
+    solvers = {
+        "fisher": lambda: curvature.Auto(damping=damping),
+        "explicit": lambda: curvature.Explicit(damping=damping),
+        "sketch": lambda: curvature.SCFD(damping=damping, size=config.sketch_size),
+    }
+    cross = make_cross(config, environment, train, key=key)
+    return Fisher(solvers[config.method](), cross, expected=config.expected_fisher)
+
+
+def make_cross(
+    config: LearnConfig,
+    environment: AbstractEnvironment,
+    train: Trajectories,
+    *,
+    key: PRNGKeyArray,
+) -> AbstractCross:
+    """The estimate of the cross product."""
+    if config.cross == "raw":
+        return Raw()
+    if config.cross == "centred":
+        return Centred()
+    features = random_features(
+        input_normalizer(train),
+        environment.action_space,
+        key=key,
+        num_units=config.critic_units or 0,
+        polynomial=1 if config.reward == "table" else 2,
+    )
+    return Adjoint(features)
+
+
+def make_optimizer(config: LearnConfig) -> optax.GradientTransformation:
+    """Clipping by norm, then the named optimizer with its schedule."""
+    rate = config.learning_rate or 1e-3
+    if config.schedule == "cosine":
+        rate = optax.cosine_decay_schedule(rate, config.steps or 1, _FINAL_RATE)
+    make: Any = getattr(optax, config.optimizer, None)
+    if not callable(make):
+        raise ValueError(
+            f"Optax has no optimizer {config.optimizer!r}; try adam, adamw or sgd."
+        )
+    try:
+        optimizer: Any = make(learning_rate=rate)
+    except TypeError as error:
+        raise ValueError(
+            f"optax.{config.optimizer} cannot be made from a learning rate alone "
+            f"({error}); try adam, adamw or sgd."
+        ) from error
+    if config.clip is None:
+        return optimizer
+    return optax.chain(optax.clip_by_global_norm(config.clip), optimizer)
+
+
+def make_learner(
+    config: LearnConfig,
+    parts: Parts,
+    optimizer: optax.GradientTransformation | None = None,
+) -> tuple[Learner, AbstractReward, Policy]:
+    """All parts of a run that learns a reward, from a complete config."""
+    environment = make_environment(config)
+    train, valid = parts.train.trajectories, parts.valid.trajectories
+    keys = jr.split(jr.key(config.seed), 6)
+    run_key, policy_key, reward_key, feature_key, clone_key, rank_key = keys
+    policy = make_policy(config, environment, key=policy_key)
+    clone_policy, _ = clone(policy, train, valid, key=clone_key)
+    ranking = ranking_set(environment, clone_policy, key=rank_key)
+    learner = Learner(
+        environment=environment,
+        problem=problem(config.temperature, config.discount),
+        inner=make_inner(config, environment),
+        estimator=make_estimator(config, environment, train, key=feature_key),
+        train=train,
+        valid=valid,
+        ranking=ranking.trajectories,
+        key=run_key,
+        optimizer=make_optimizer(config) if optimizer is None else optimizer,
+        base_updates=config.inner_updates or 1,
+        adaptive=config.adaptive,
+    )
+    reward = make_reward(config, environment, train, key=reward_key)
+    return learner, reward, policy

@@ -1,0 +1,234 @@
+"""One outer step, compiled whole: solve, roll out, differentiate, update, look.
+
+Nothing that is not finite ever reaches the parameters: such a step leaves the reward
+and the inner solver as they were, and is counted.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.evaluate.ranking import rank_correlation
+from hyperirl.hypergradient import (
+    AbstractEstimator,
+    Estimate,
+    outer_loss,
+    policy_nll,
+)
+from hyperirl.inner import AbstractInnerSolver, Report
+from hyperirl.networks import partition
+from hyperirl.policies import AbstractPolicy
+from hyperirl.problem import Problem
+from hyperirl.rewards import AbstractReward
+from hyperirl.rollout import rollout
+from hyperirl.trajectories import Trajectories, returns
+
+_TARGET_KL = 0.003  # Nats a step from the inner optimum that call for more updates.
+_MAX_GROWTH = 4  # How many times the inner updates may grow.
+
+
+class Learner(eqx.Module):
+    """What stays the same during a run."""
+
+    environment: AbstractEnvironment
+    problem: Problem
+    inner: AbstractInnerSolver
+    estimator: AbstractEstimator
+    train: Trajectories
+    valid: Trajectories
+    ranking: Trajectories  # With true rewards, to look at; nothing is decided by it.
+    key: PRNGKeyArray
+    optimizer: optax.GradientTransformation = eqx.field(static=True)
+    base_updates: int = eqx.field(static=True)
+    adaptive: bool = eqx.field(static=True)
+
+
+class Best(eqx.Module):
+    """The reward and policy with the lowest held-out NLL so far."""
+
+    nll: Float[Array, ""]
+    reward: AbstractReward
+    policy: AbstractPolicy
+
+
+class LearnState(eqx.Module):
+    """What changes: all of it is in a checkpoint, and nothing else is needed."""
+
+    step: Int[Array, ""]
+    reward: AbstractReward
+    moments: PyTree  # Of the optimizer.
+    inner: Any  # Of the inner solver; its policy is `inner.policy`.
+    best: Best
+    inner_updates: Int[Array, ""]
+    agent_episodes: Int[Array, ""]
+    snr: Float[Array, ""]  # Running mean.
+    skipped: Int[Array, ""]  # Steps in a row.
+    total_skipped: Int[Array, ""]
+
+
+def init(
+    learner: Learner,
+    reward: AbstractReward,
+    policy: AbstractPolicy,
+    agent_episodes: int,
+) -> LearnState:
+    """The state before the first step."""
+    count = lambda n: jnp.asarray(n, jnp.int32)
+    key = jr.split(learner.key)[0]  # The steps fold their number into the key itself.
+    inner = learner.inner.init(learner.environment, policy, key=key)
+    return LearnState(
+        step=count(0),
+        reward=reward,
+        moments=learner.optimizer.init(partition(reward)[0]),
+        inner=inner,
+        best=Best(jnp.asarray(jnp.inf, jnp.float32), reward, inner.policy),
+        inner_updates=count(learner.base_updates),
+        agent_episodes=count(agent_episodes),
+        snr=jnp.asarray(jnp.nan, jnp.float32),
+        skipped=count(0),
+        total_skipped=count(0),
+    )
+
+
+@eqx.filter_jit
+def outer_step(
+    learner: Learner, state: LearnState, agent_episodes: int
+) -> tuple[LearnState, dict[str, Array]]:
+    """The next state, and the numbers of this step."""
+    solve_key, agent_key = jr.split(jr.fold_in(learner.key, state.step))
+    inner, report = learner.inner.run(
+        learner.environment,
+        state.reward,
+        state.inner,
+        learner.problem,
+        state.inner_updates,
+        key=solve_key,
+    )
+    policy = inner.policy
+    agent = rollout(learner.environment, policy, agent_episodes, key=agent_key)
+    estimate = learner.estimator(
+        policy, state.reward, learner.train, agent, learner.problem
+    )
+    loss = outer_loss(policy, learner.train, learner.problem)
+    nll = jnp.mean(policy_nll(policy, learner.valid))
+
+    good = all_finite((estimate.h, loss, nll, partition(policy)[0]))
+    reward, moments = _update(learner, state, estimate.h)
+    moved = LearnState(
+        step=state.step + 1,
+        reward=reward,
+        moments=moments,
+        inner=inner,
+        best=_better(state.best, nll, state.reward, policy),
+        inner_updates=_updates(learner, state, report, agent),
+        agent_episodes=state.agent_episodes,
+        snr=_running_mean(state.snr, estimate.diagnostics.snr),
+        skipped=jnp.zeros_like(state.skipped),
+        total_skipped=state.total_skipped,
+    )
+    stayed = eqx.tree_at(
+        lambda s: (s.step, s.skipped, s.total_skipped),
+        state,
+        (state.step + 1, state.skipped + 1, state.total_skipped + 1),
+    )
+    new = _choose(good, moved, stayed)
+    row = _row(learner, state, estimate, report, agent, loss, nll)
+    row |= {"best_nll_valid": new.best.nll, "skipped": new.total_skipped}
+    return new, row
+
+
+def _update(learner: Learner, state: LearnState, h: PyTree) -> tuple[Any, Any]:
+    """A step of the optimizer along the hypergradient."""
+    params, rest = partition(state.reward)
+    with jax.numpy_dtype_promotion("standard"):  # Adam mixes float and int.
+        updates, moments = learner.optimizer.update(h, state.moments, params)
+    return eqx.combine(optax.apply_updates(params, updates), rest), moments
+
+
+def _better(best: Best, nll: Float[Array, ""], reward, policy) -> Best:
+    candidate = Best(nll.astype(best.nll.dtype), reward, policy)
+    return _choose(nll < best.nll, candidate, best)
+
+
+def _updates(learner: Learner, state: LearnState, report: Report, agent: Trajectories):
+    """More inner updates while the policy is far from the optimum, fewer when near.
+
+    The gap is `alpha` times the discounted KL to the optimum; a gap that is not above
+    its own noise says nothing.
+    """
+    if not learner.adaptive:
+        return state.inner_updates
+    weight = jnp.sum(learner.problem.discount ** jnp.arange(agent.num_steps))
+    kl = report.gap / (learner.problem.temperature * weight.astype(jnp.float32))
+    far = (kl > _TARGET_KL) & (report.gap > 2 * report.gap_error)
+    grown = state.inner_updates + jnp.maximum(state.inner_updates // 4, 1)
+    shrunk = state.inner_updates - state.inner_updates // 8
+    updates = jnp.where(far, grown, shrunk)
+    base = learner.base_updates
+    return jnp.clip(updates, base, _MAX_GROWTH * base).astype(jnp.int32)
+
+
+def _running_mean(old: Float[Array, ""], new: Float[Array, ""]) -> Float[Array, ""]:
+    new = jnp.where(jnp.isfinite(new), new, old).astype(old.dtype)
+    return jnp.where(jnp.isnan(old), new, 0.8 * old + 0.2 * new)
+
+
+def _row(
+    learner: Learner,
+    state: LearnState,
+    estimate: Estimate,
+    report: Report,
+    agent: Trajectories,
+    loss: Float[Array, ""],
+    nll: Float[Array, ""],
+) -> dict[str, Array]:
+    """What is written down. True returns are looked at and decide nothing."""
+    diagnostics = estimate.diagnostics
+    assert agent.rewards is not None  # Rollouts know them.
+    row = {
+        "step": state.step + 1,
+        "outer_loss": loss,
+        "nll_valid": nll,
+        "true_return": jnp.mean(returns(agent, agent.rewards)),
+        "rank_corr": rank_correlation(state.reward, learner.ranking).total,
+        "inner_gap": report.gap,
+        "inner_gap_error": report.gap_error,
+        "inner_gradient_norm": report.gradient_norm,
+        "entropy": report.entropy,
+        "policy_kl": report.kl,
+        "inner_updates": state.inner_updates,
+        "agent_episodes": jnp.asarray(agent.num_episodes),
+        "snr": diagnostics.snr,
+        "h_norm": diagnostics.norm,
+        "ml_irl_cosine": diagnostics.ml_irl_cosine,
+    }
+    if diagnostics.solve is not None:
+        info = diagnostics.solve
+        row |= {
+            "damping": info.damping,
+            "residual": info.relative_residual,
+            "solver_iterations": info.iterations,
+            "effective_dimension": info.effective_dimension,
+            "certificate": info.certificate,
+        }
+    return row
+
+
+def all_finite(tree: PyTree) -> Bool[Array, ""]:
+    """Whether every number in a pytree is finite."""
+    leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]
+    return jnp.all(jnp.stack(leaves))
+
+
+def _choose(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:
+    """One of two pytrees that differ in their arrays only."""
+    arrays, rest = eqx.partition(yes, eqx.is_array)
+    other = eqx.filter(no, eqx.is_array)
+    pick = lambda a, b: jnp.where(condition, a, b)
+    return eqx.combine(jax.tree.map(pick, arrays, other), rest)
