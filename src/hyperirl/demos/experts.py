@@ -10,15 +10,16 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from hyperirl import exact
+from hyperirl.demos.practice import scattered
 from hyperirl.environments import LQR, AbstractEnvironment, CartPole, Tabular
 from hyperirl.inner import PPO, Report
 from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.problem import Problem
 from hyperirl.rewards import TableReward
-from hyperirl.spaces import ActionSpace, Box
+from hyperirl.spaces import Box
 
 Progress = Callable[[float, str], None]
 
@@ -41,7 +42,7 @@ class Effort:
 
 
 QUICK = Effort()
-THOROUGH = Effort(num_updates=600, num_envs=512)
+THOROUGH = Effort(num_updates=600)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,67 +75,26 @@ def soft_optimal_expert(
     return _train(environment, problem, effort, key, on_progress)
 
 
-class _Scattered(AbstractEnvironment):
-    """The same task, but some episodes start away from the usual place.
+def _practice(
+    environment: AbstractEnvironment, problem: Problem, share: float
+) -> AbstractEnvironment:
+    """Where to train, after a share of the training, to act in `environment`.
 
-    A good expert rarely sees the states where it matters most what it does, forgets
-    what to do there, and then fails. The soft-optimal policy is the same wherever
-    episodes start.
+    At first the policy learns what to do everywhere; then it is polished nearer to
+    where it goes.
     """
-
-    task: AbstractEnvironment
-    spread: Float[Array, " state"]  # Largest distance from the usual start.
-    chance: Float[Array, ""]
-    horizon: int = eqx.field(static=True)
-
-    @property
-    def observation_size(self) -> int:
-        return self.task.observation_size
-
-    @property
-    def action_space(self) -> ActionSpace:
-        return self.task.action_space
-
-    def reset(self, *, key: PRNGKeyArray) -> Float[Array, " state"]:
-        reset_key, move_key, choice_key = jr.split(key, 3)
-        state = self.task.reset(key=reset_key)
-        moved = state + jr.uniform(
-            move_key, state.shape, state.dtype, -self.spread, self.spread
-        )
-        return jnp.where(jr.bernoulli(choice_key, self.chance), moved, state)
-
-    def observe(self, state: Float[Array, " state"]) -> Float[Array, " obs"]:
-        return self.task.observe(state)
-
-    def reward(self, observation: Float[Array, " obs"], action: Array):
-        return self.task.reward(observation, action)
-
-    def advance(self, state: Float[Array, " state"], action: Array, *, key):
-        return self.task.advance(state, action, key=key)
-
-
-def _practice(environment: AbstractEnvironment, share: float) -> AbstractEnvironment:
-    """Where to train, to act in `environment` after all of the training.
-
-    What CartPole is scattered over shrinks with the share of the training done: first
-    the policy learns what to do everywhere, then it is polished where it goes.
-    """
-    if not isinstance(environment, CartPole):
-        return environment
-    limits = jnp.stack([environment.track_limit, environment.angle_limit])
-    position, angle = limits * (0.9 - 0.2 * share)
-    velocity = jnp.full_like(position, 1.0 - 0.5 * share)
-    return _Scattered(
-        task=environment,
-        spread=jnp.stack([position, velocity, angle, velocity]),
-        chance=jnp.full_like(position, 0.5 - 0.25 * share),
-        horizon=max(environment.horizon // 2, 1),
-    )
+    if isinstance(environment, CartPole):
+        return scattered(environment, problem, wide=share < 1 / 3)
+    return environment
 
 
 _NUM_CHUNKS = 20  # How often the rates change and progress is reported.
 _NUM_STEPS = 64
-_FIRST_RATE, _LAST_RATE = 1e-3, 1e-5
+
+
+def _rate(share: float) -> float:
+    """Learns fast for the first half of the training, then ever more slowly."""
+    return 1e-3 * 1e-2 ** max(0.0, 2 * share - 1)
 
 
 def _train(
@@ -155,12 +115,12 @@ def _train(
         squash=isinstance(space, Box) and math.isfinite(space.high - space.low),
     )
     solver = _solver(effort, 0.0, 1.0)
-    state = solver.init(_practice(environment, 0.0), policy, key=init_key)
+    state = solver.init(_practice(environment, problem, 0.0), policy, key=init_key)
     ends = np.linspace(0, effort.num_updates, _NUM_CHUNKS + 1).astype(int)
     report = None
     for chunk, (start, end) in enumerate(itertools.pairwise(ends)):
         shares = float(start / ends[-1]), float(end / ends[-1])
-        practice = _practice(environment, shares[0])
+        practice = _practice(environment, problem, shares[0])
         state, report = _solver(effort, *shares).solve(
             practice,
             practice.reward,
@@ -178,11 +138,11 @@ def _train(
 
 def _solver(effort: Effort, start: float, end: float) -> PPO:
     """For the part of the training between two shares of it."""
-    rate = lambda share: _FIRST_RATE * (_LAST_RATE / _FIRST_RATE) ** share
+    first, last = jnp.float32(_rate(start)), jnp.float32(_rate(end))
     return PPO(
-        learning_rate=rate(start),
-        critic_rate=2 * rate(start),
-        final_rate=rate(end) / rate(start),
+        learning_rate=first,
+        critic_rate=2 * first,
+        final_rate=last / first,
         num_envs=effort.num_envs,
         num_steps=_NUM_STEPS,
         num_minibatches=8,
@@ -191,9 +151,6 @@ def _solver(effort: Effort, start: float, end: float) -> PPO:
 
 def _plain(report: Report | None) -> dict[str, Any]:
     """The report as numbers; what a solver cannot know is left out."""
-    numbers = (
-        {}
-        if report is None
-        else {name: float(value) for name, value in vars(report).items()}
-    )
-    return {name: value for name, value in numbers.items() if math.isfinite(value)}
+    numbers = {} if report is None else vars(report)
+    plain = {name: float(value) for name, value in numbers.items()}
+    return {name: value for name, value in plain.items() if math.isfinite(value)}
