@@ -95,7 +95,7 @@ def test_cartpole_experts_keep_the_pole_up_and_stay_random(name, loaded):
     total = returns(batch, batch.rewards)
     assert jnp.mean(total) > 495 and jnp.median(total) == 500
     # A uniform policy has 346.6 for 500 steps, a deterministic one 0.
-    assert 270 < jnp.mean(loaded.expert_nll) < 300
+    assert 270 < jnp.mean(loaded.expert_nll) < 310
 
 
 def test_the_pendulum_expert_swings_up():
