@@ -2,24 +2,38 @@
 
 import json
 
+import equinox as eqx
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 
 from hyperirl.environments import LQR, CartPole, Pendulum, grid_world
 from hyperirl.evaluate import RankingSet, picture
 from hyperirl.evaluate.ranking import RandomPolicy
-from hyperirl.policies import mlp_policy
-from hyperirl.rewards import LinearReward, QuadraticReward, TableReward
-from hyperirl.rollout import rollout
+from hyperirl.rewards import LinearReward, QuadraticReward, TableReward, rewards_of
+from hyperirl.spaces import Discrete
+from hyperirl.trajectories import Trajectories
 
 
 def trajectories(environment):
-    """Three episodes of an untrained policy, standing in for a ranking set."""
+    """Three made-up episodes of four steps, standing in for a ranking set."""
+    rng = np.random.default_rng(0)
     size, space = environment.observation_size, environment.action_space
-    policy = mlp_policy(size, space, key=jr.key(0), hidden=())
-    episodes = rollout(environment, policy, 3, key=jr.key(1))
+    if isinstance(space, Discrete):
+        actions = rng.integers(0, space.num_actions, (3, 4)).astype(np.int32)
+    else:
+        actions = rng.normal(size=(3, 4, space.size)).astype(np.float32)
+    observations = rng.normal(size=(3, 5, size)).astype(np.float32)
+    episodes = Trajectories(
+        jnp.asarray(observations),
+        jnp.asarray(actions),
+        jnp.ones((3, 4), bool),
+        jnp.zeros(3, bool),
+    )
+    rewards = rewards_of(environment.reward, episodes)
+    episodes = eqx.tree_at(
+        lambda e: e.rewards, episodes, rewards, is_leaf=lambda leaf: leaf is None
+    )
     noise = jnp.array([0, 0.5, 1], jnp.float32)
     return RankingSet(episodes, noise, RandomPolicy(space))
 

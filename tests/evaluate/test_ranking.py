@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from hyperirl.environments import LQR, CartPole, Pendulum
 from hyperirl.evaluate import (
     constant_control,
-    random_policy,
     rank_correlation,
     ranking_set,
     spearman,
     untrained,
     untrained_control,
 )
-from hyperirl.evaluate.ranking import RandomPolicy
+from hyperirl.evaluate.ranking import RandomPolicy, scaled_to
 from hyperirl.policies import linear_gaussian, softmax_table
 from hyperirl.rewards import QuadraticReward, fit_normalizer, mlp_reward
 from hyperirl.rollout import rollout
@@ -119,7 +118,8 @@ def test_random_actions_without_bounds_have_three_times_the_experts_spread():
     expert = linear_gaussian(gain, 0.5 * jnp.eye(2, dtype=jnp.float32))
     lqr = LQR(horizon=50)
     played = rollout(lqr, expert, 40, key=jr.key(0))
-    random = random_policy(lqr, played)
+    random = scaled_to(played, RandomPolicy(lqr.action_space))
+    assert random.needs_scale
     # 2000 actions: the deviation is known to 1 / sqrt(4000).
     assert np.allclose(random.scale, 1.5, rtol=5 / 4000**0.5)
     assert np.allclose(random.center, 0, atol=5 * 0.5 / 2000**0.5)
@@ -127,6 +127,7 @@ def test_random_actions_without_bounds_have_three_times_the_experts_spread():
 
 def test_random_actions_within_bounds_fill_them():
     random = RandomPolicy(Pendulum().action_space)
+    assert not random.needs_scale
     draws = jax.vmap(lambda key: random.sample(jnp.zeros(3, jnp.float32), key=key))(
         jr.split(jr.key(0), 500)
     )

@@ -104,8 +104,8 @@ def _task(folder: "RunFolder") -> tuple["Demos", "AbstractEnvironment"]:
     """The demonstrations of a run, and the environment they are evaluated in."""
     from hyperirl import demos, environments
 
-    loaded = demos.load(folder.config["demos"])
     name = folder.config["env"]
+    loaded = demos.load(folder.config["demos"] or name)
     # With the options the demonstrations were collected with, if they are of this one.
     if loaded.provenance.environment == name:
         environment = demos.environment_of(loaded.provenance)

@@ -10,6 +10,7 @@ from hyperirl.evaluate.fresh import Curve as Curve
 from hyperirl.evaluate.fresh import Fresh as Fresh
 from hyperirl.evaluate.fresh import Training as Training
 from hyperirl.evaluate.fresh import default_policy as default_policy
+from hyperirl.evaluate.fresh import measure as measure
 from hyperirl.evaluate.fresh import policies_like as policies_like
 from hyperirl.evaluate.fresh import retraining_ratios as retraining_ratios
 from hyperirl.evaluate.fresh import steps_to_reach as steps_to_reach
@@ -18,7 +19,6 @@ from hyperirl.evaluate.picture import picture as picture
 from hyperirl.evaluate.ranking import RankCorrelation as RankCorrelation
 from hyperirl.evaluate.ranking import RankingSet as RankingSet
 from hyperirl.evaluate.ranking import constant_control as constant_control
-from hyperirl.evaluate.ranking import random_policy as random_policy
 from hyperirl.evaluate.ranking import rank_correlation as rank_correlation
 from hyperirl.evaluate.ranking import ranking_set as ranking_set
 from hyperirl.evaluate.ranking import spearman as spearman

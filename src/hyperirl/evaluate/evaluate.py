@@ -18,7 +18,7 @@ import numpy as np
 from hyperirl.cloning import clone
 from hyperirl.demos import Demos
 from hyperirl.demos.splitting import Parts, split_demos
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractEnvironment, Tabular
 from hyperirl.evaluate.distance import coverage, epic_distance
 from hyperirl.evaluate.fresh import (
     Fresh,
@@ -26,6 +26,7 @@ from hyperirl.evaluate.fresh import (
     Progress,
     Training,
     default_policy,
+    measure,
     retraining_ratios,
     steps_to_reach,
     train_fresh,
@@ -41,12 +42,12 @@ from hyperirl.evaluate.ranking import (
     untrained_control,
 )
 from hyperirl.evaluate.transfer import changed_dynamics
-from hyperirl.inner import true_reward
-from hyperirl.policies import AbstractPolicy, log_probs
+from hyperirl.inner import Reward, true_reward
+from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
-from hyperirl.rewards import AbstractReward, rewards_of
+from hyperirl.rewards import AbstractReward, TableReward, rewards_of
 from hyperirl.rollout import rollout
-from hyperirl.trajectories import returns
+from hyperirl.trajectories import Trajectories, returns
 
 PROTOCOL_VERSION = 1
 _REACHED = 0.95  # Of the way from random to expert: when retraining is done.
@@ -93,9 +94,9 @@ def evaluate(
     parts = split_demos(demos, seed) if parts is None else parts
     worlds = changed_dynamics(environment) if transfer else {}
     stages = _Stages(progress, 1 + 2 * seeds * (1 + len(worlds)))
-    truth = true_reward(environment)
+    truth = _truth(environment)
 
-    def train_all(world: AbstractEnvironment, reward: Any, name: str) -> list[Fresh]:
+    def train_all(world: AbstractEnvironment, reward: Reward, name: str) -> list[Fresh]:
         return [
             train_fresh(
                 world,
@@ -113,7 +114,7 @@ def evaluate(
     stages.next("clone and ranking set")(0.0, "")
     if ranking is None:
         ranking = ranking_of_demos(environment, demos)
-    result = _references(environment, parts, ranking, policy_for)
+    result = _references(environment, demos, parts, ranking, policy_for, training)
     result |= _reward_metrics(environment, reward, ranking, problem)
     learned = train_all(environment, reward, "learned reward")
     true = train_all(environment, truth, "true reward")
@@ -163,9 +164,11 @@ def evaluate_policy(
     parts = split_demos(demos, seed) if parts is None else parts
     if ranking is None:
         ranking = ranking_of_demos(environment, demos)
-    result = _references(environment, parts, ranking, policy_for)
-    result |= _likelihood([_nll(policy, parts.test)], parts)
-    result["env_return"] = interval(_true_returns(environment, policy, jr.key(0)))
+    training, test = Training(), parts.test.trajectories
+    result = _references(environment, demos, parts, ranking, policy_for, training)
+    returned, nll = measure(environment, policy, test, key=jr.key(1), training=training)
+    result |= _likelihood([nll], parts)
+    result["env_return"] = interval(returned)
     of_rewards = (
         "rank_corr",
         "rank_corr_per_step",
@@ -199,42 +202,38 @@ def ranking_of_demos(environment: AbstractEnvironment, demos: Demos) -> RankingS
 
 def _references(
     environment: AbstractEnvironment,
+    demos: Demos,
     parts: Parts,
     ranking: RankingSet,
     policy_for: MakePolicy,
+    training: Training,
 ) -> dict[str, Any]:
     """What does not depend on the learned reward."""
     policy_key, clone_key, cloned_key, random_key = jr.split(jr.key(0), 4)
-    cloned, _ = clone(
-        policy_for(environment, policy_key),
-        parts.train.trajectories,
-        parts.valid.trajectories,
-        key=clone_key,
+    train, valid, test = (part.trajectories for part in parts)
+    cloned, _ = clone(policy_for(environment, policy_key), train, valid, key=clone_key)
+    cloned_return, cloned_nll = measure(
+        environment, cloned, test, key=cloned_key, training=training
     )
-    experts = [
-        returns(part.trajectories, rewards_of(environment.reward, part.trajectories))
-        for part in parts
-    ]
+    episodes = rollout(environment, ranking.random, _REFERENCE_EPISODES, key=random_key)
     return {
-        "expert_return": interval(np.concatenate(experts)),
-        "random_return": interval(
-            _true_returns(environment, ranking.random, random_key)
-        ),
-        "bc_nll": interval(_nll(cloned, parts.test)),
-        "bc_return": interval(_true_returns(environment, cloned, cloned_key)),
+        "expert_return": interval(_true_returns(environment, demos.trajectories)),
+        "random_return": interval(_true_returns(environment, episodes)),
+        "bc_nll": interval(cloned_nll),
+        "bc_return": interval(cloned_return),
     }
 
 
-def _nll(policy: AbstractPolicy, demos: Demos) -> np.ndarray:
-    """`-sum_t log pi(a_t | s_t)` of each episode."""
-    per_step = eqx.filter_jit(log_probs)(policy, demos.trajectories)
-    return -np.asarray(jnp.sum(per_step, axis=1))
+@eqx.filter_jit
+def _true_returns(environment: AbstractEnvironment, episodes: Trajectories):
+    return returns(episodes, rewards_of(environment.reward, episodes))
 
 
-def _true_returns(environment, policy, key) -> np.ndarray:
-    episodes = rollout(environment, policy, _REFERENCE_EPISODES, key=key)
-    assert episodes.rewards is not None
-    return np.asarray(returns(episodes, episodes.rewards))
+def _truth(environment: AbstractEnvironment) -> Reward:
+    """The true reward, in the form that exact answers and learned rewards have."""
+    if isinstance(environment, Tabular):
+        return TableReward(environment.rewards)
+    return true_reward(environment)
 
 
 def _likelihood(nll: Sequence[Any], parts: Parts) -> dict[str, Any]:
@@ -268,7 +267,7 @@ def _reward_metrics(
     constant = constant_control(episodes)
     untrained = untrained_control(reward, episodes, key=jr.key(ranking.version))
     where = coverage(episodes, environment.action_space)
-    distance = epic_distance(reward, true_reward(environment), where, problem)
+    distance = epic_distance(reward, _truth(environment), where, problem)
     return {
         "rank_corr": percentiles(float(found.total), draws, count),
         "rank_corr_per_step": _number(found.per_step),

@@ -46,8 +46,8 @@ class Training:
     """How often return and likelihood are measured on the way."""
     check_episodes: int = 16
     """Episodes played for that."""
-    final_episodes: int = 64
-    """Episodes the trained policy is judged by."""
+    final_checks: int = 4
+    """How many times as many the trained policy is judged by."""
     num_envs: int = 64
     """Environments that act at the same time."""
     num_steps: int = 128
@@ -59,11 +59,11 @@ class Training:
                 f"`budget` is {self.budget} environment steps, less than the "
                 f"{self.steps_per_update} of one update; give several hundred thousand."
             )
-        if min(self.num_checks, self.check_episodes, self.final_episodes) < 1:
+        if min(self.num_checks, self.check_episodes, self.final_checks) < 1:
             raise ValueError(
                 "A fresh policy is measured at least once, on at least one episode, "
                 f"got num_checks={self.num_checks}, check_episodes="
-                f"{self.check_episodes} and final_episodes={self.final_episodes}."
+                f"{self.check_episodes} and final_checks={self.final_checks}."
             )
         if not 0 < self.last_rate <= self.first_rate < math.inf:
             raise ValueError(
@@ -173,11 +173,11 @@ def train_fresh(
     checks = min(training.num_checks, training.num_updates)
     ends = np.linspace(0, training.num_updates, checks + 1).astype(int)
 
-    def measure(policy: AbstractPolicy, num_episodes: int, i: int):
+    def check(policy: AbstractPolicy, i: int):
         key = jr.fold_in(measure_key, i)
-        return _measure(environment, policy, test, num_episodes, key)
+        return _measure(environment, policy, test, training.check_episodes, key)
 
-    measured = [measure(policy, training.check_episodes, 0)]
+    measured = [check(policy, 0)]
     for i, (start, end) in enumerate(itertools.pairwise(ends), 1):
         shares = start / training.num_updates, end / training.num_updates
         state, _ = _solver(training, *shares).solve(
@@ -188,7 +188,7 @@ def train_fresh(
             int(end - start),
             key=jr.fold_in(solve_key, i),
         )
-        measured.append(measure(state.policy, training.check_episodes, i))
+        measured.append(check(state.policy, i))
         if progress is not None:
             progress(shares[1], f"return {float(jnp.mean(measured[-1][0])):.1f}")
     mean = lambda draws: float(jnp.mean(draws))
@@ -197,8 +197,9 @@ def train_fresh(
         env_return=tuple(mean(drawn) for drawn, _ in measured),
         nll=tuple(mean(nll) for _, nll in measured),
     )
-    drawn, nll = measure(state.policy, training.final_episodes, checks + 1)
-    return Fresh(state.policy, curve, drawn, nll)
+    final_key = jr.fold_in(measure_key, checks + 1)
+    judged = measure(environment, state.policy, test, key=final_key, training=training)
+    return Fresh(state.policy, curve, *judged)
 
 
 def _solver(training: Training, start: float, end: float) -> PPO:
@@ -211,6 +212,24 @@ def _solver(training: Training, start: float, end: float) -> PPO:
         num_envs=training.num_envs,
         num_steps=training.num_steps,
     )
+
+
+def measure(
+    environment: AbstractEnvironment,
+    policy: AbstractPolicy,
+    test: Trajectories,
+    *,
+    key: PRNGKeyArray,
+    training: Training | None = None,
+) -> tuple[Float[Array, " episodes"], Float[Array, " test"]]:
+    """True returns of a policy's own episodes, and its NLL on each test episode."""
+    training = Training() if training is None else training
+    # By the program that made the curve, several times: it is compiled already.
+    drawn = [
+        _measure(environment, policy, test, training.check_episodes, key)
+        for key in jr.split(key, training.final_checks)
+    ]
+    return jnp.concatenate([returned for returned, _ in drawn]), drawn[0][1]
 
 
 @eqx.filter_jit

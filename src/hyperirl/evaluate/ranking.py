@@ -50,6 +50,12 @@ class RandomPolicy(AbstractSampler):
     center: Float[Array, " act"] | None = None
     scale: Float[Array, " act"] | None = None
 
+    @property
+    def needs_scale(self) -> bool:
+        """Whether actions have no bounds, and so no scale of their own."""
+        space = self.space
+        return isinstance(space, Box) and not math.isfinite(space.high - space.low)
+
     def sample(self, observation: Float[Array, " obs"], *, key: PRNGKeyArray) -> Array:
         if isinstance(self.space, Discrete):
             return jr.randint(key, (), 0, self.space.num_actions, jnp.int32)
@@ -84,23 +90,12 @@ class RankingSet(eqx.Module):
     version: int = eqx.field(static=True, default=VERSION)
 
 
-def random_policy(
-    environment: AbstractEnvironment, expert_episodes: Trajectories
-) -> RandomPolicy:
-    """What acting at random means in an environment.
-
-    Args:
-        environment: Whose actions.
-        expert_episodes: Give the scale of actions that have no bounds.
-    """
-    space = environment.action_space
-    if isinstance(space, Discrete) or math.isfinite(space.high - space.low):
-        return RandomPolicy(space)
-    mask = np.asarray(expert_episodes.mask)
-    taken = np.asarray(expert_episodes.actions)[mask]
+def scaled_to(episodes: Trajectories, random: RandomPolicy) -> RandomPolicy:
+    """Broad random actions, of the scale of those in episodes of the expert."""
+    taken = np.asarray(episodes.actions)[np.asarray(episodes.mask)]
     center, scale = taken.mean(axis=0), _BROAD * taken.std(axis=0)
-    as_array = lambda x: jnp.asarray(x, expert_episodes.actions.dtype)
-    return RandomPolicy(space, as_array(center), as_array(scale))
+    as_array = lambda x: jnp.asarray(x, episodes.actions.dtype)
+    return RandomPolicy(random.space, as_array(center), as_array(scale))
 
 
 def ranking_set(
@@ -126,8 +121,10 @@ def ranking_set(
             f"each, got {levels} and {episodes_per_level}."
         )
     scale_key, play_key = jr.split(key)
-    played = rollout(environment, expert, episodes_per_level, key=scale_key)
-    random = random_policy(environment, played)
+    random = RandomPolicy(environment.action_space)
+    if random.needs_scale:
+        played = rollout(environment, expert, episodes_per_level, key=scale_key)
+        random = scaled_to(played, random)
     noise = jnp.linspace(0.0, 1.0, levels, dtype=jnp.float32)
     keys = jr.split(play_key, levels)
     episodes = _play_levels(
