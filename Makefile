@@ -15,9 +15,11 @@ setup: .venv/.installed
 	@touch $@
 	@echo "Set up."
 
+demo: RUN := runs/demo-$(shell date +%Y%m%d-%H%M%S)
 demo: setup
-	@$(BIN)/hyperirl demos collect --env cartpole --episodes 20 --out runs/demo-cartpole.npz --overwrite
-	@$(BIN)/hyperirl demos inspect runs/demo-cartpole.npz
+	@$(BIN)/hyperirl learn --env cartpole --out $(RUN)
+	@$(BIN)/hyperirl evaluate $(RUN) --seeds 2 --budget 300000 --no-transfer
+	@$(BIN)/hyperirl report $(RUN)
 
 check: setup
 	@$(BIN)/ruff format --check --quiet .
@@ -27,5 +29,10 @@ check: setup
 test: check
 	@$(BIN)/python -m pytest -q
 
+docs: setup
+	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[docs]'
+	@$(BIN)/sphinx-build -qW docs docs/_build
+	@echo "Open docs/_build/index.html"
+
 clean:
-	rm -rf .venv .cache runs
+	rm -rf .venv .cache docs/_build

@@ -82,9 +82,6 @@ class LearnConfig:
     solver more updates when it is far from the optimum."""
 
     def __post_init__(self):
-        for name in ("policy_hidden", "reward_hidden"):  # JSON knows no tuples.
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.env not in environments.names:
             raise ValueError(
                 f"There is no environment {self.env!r}; choose one of "
@@ -119,13 +116,12 @@ _GENERAL: dict[str, Any] = dict(
 )
 _SPECIAL: dict[str, dict[str, Any]] = {
     "lqr": dict(
-        steps=100,
         policy_hidden=(64, 64),
         reward="quadratic",
         critic_units=0,
         learning_rate=3e-2,
         agent_episodes=64,
-        inner_updates=30,
+        inner_updates=10,
     ),
     "pendulum": dict(policy_hidden=(64, 64), inner_updates=20),
     "tabular": dict(policy_hidden=(), reward="table", critic_units=0, inner="exact"),
@@ -182,11 +178,13 @@ def paper(config: LearnConfig) -> LearnConfig:
 
 
 def from_dict(fields: Mapping[str, Any]) -> LearnConfig:
-    """A config from a run folder."""
+    """A config from a run folder; JSON knows lists and no tuples."""
     known = {field.name for field in dataclasses.fields(LearnConfig)}
     if unknown := sorted(set(fields) - known):
         raise ValueError(
             f"The config has unknown fields {', '.join(unknown)}; it was written by "
             "another version of hyperirl. Install that one to go on with the run."
         )
-    return LearnConfig(**fields)
+    listed = lambda value: tuple(value) if isinstance(value, list) else value
+    values: dict[str, Any] = {name: listed(value) for name, value in fields.items()}
+    return LearnConfig(**values)

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ import optax
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.cloning import clone, mean_nll
 from hyperirl.demos import Demos
+from hyperirl.demos.splitting import Parts, split_demos
+from hyperirl.environments import AbstractEnvironment
 from hyperirl.learning.config import LearnConfig, complete, from_dict
 from hyperirl.learning.setup import (
     load_demos,
@@ -83,7 +85,7 @@ def learn(
     steps: int | None = None,
     time: float | None = None,
     out: str | Path | None = None,
-    optimizer: optax.GradientTransformation | None = None,
+    optimizer: str | optax.GradientTransformation = "adam",
     on_step: OnStep | None = None,
     **settings: Any,
 ) -> Result:
@@ -102,12 +104,17 @@ def learn(
         steps: Outer steps.
         time: Stop after so many seconds.
         out: A folder to keep the run in; without one it is only returned.
-        optimizer: Of the reward's parameters, in place of the config's.
+        optimizer: Of the reward's parameters: the name of one of Optax's, which gets
+            the learning rate, schedule and clipping of the settings; or one ready made.
         on_step: Called with a row of numbers after each outer step.
         **settings: Other fields of `LearnConfig`.
     """
-    name = demos if isinstance(demos, str) else None
-    fields = dict(env=env, demos=name, method=method, seed=seed, steps=steps, time=time)
+    fields: dict[str, Any] = dict(env=env, method=method, seed=seed)
+    fields |= dict(steps=steps, time=time)
+    if isinstance(demos, str):
+        fields["demos"] = demos
+    if isinstance(optimizer, str):
+        fields["optimizer"] = optimizer
     try:
         config = complete(LearnConfig(**fields, **settings))
     except TypeError as error:
@@ -116,7 +123,8 @@ def learn(
     folder = None
     if out is not None:
         folder = RunFolder.create(out, dataclasses.asdict(config), sys.argv)
-    return run(config, folder, given=given, optimizer=optimizer, on_step=on_step)
+    made = None if isinstance(optimizer, str) else optimizer
+    return run(config, folder, given=given, optimizer=made, on_step=on_step)
 
 
 def resume(
@@ -160,17 +168,19 @@ def _run(
     on_step: OnStep | None,
 ) -> Result:
     enable_compilation_cache()
-    parts = load_demos(config, make_environment(config), given)
+    loaded = load_demos(config) if given is None else given
+    environment = make_environment(config, loaded)
+    parts = split_demos(loaded, config.seed)
     floor = None if parts.valid.expert_nll is None else parts.valid.expert_nll.mean()
     known = {} if floor is None else {"floor_valid": float(floor)}
     if config.method == "bc":
-        return _clone(config, folder, parts, known, on_step)
-    learner, reward, policy = make_learner(config, parts, optimizer)
+        return _clone(config, environment, folder, parts, known, on_step)
+    learner, reward, policy = make_learner(config, environment, parts, optimizer)
     state = init(learner, reward, policy, config.agent_episodes or 32)
     rows: list[dict[str, Any]] = []
-    if folder is not None and (found := folder.load_checkpoint(state)) is not None:
-        state, step = found
-        folder.truncate_metrics(step)
+    if folder is not None:
+        state, step = folder.load_checkpoint(state) or (state, 0)
+        folder.truncate_metrics(step)  # What came after it is done again.
         rows = folder.metrics()
     spent = rows[-1]["seconds"] if rows else 0.0
     start = time.monotonic() - spent
@@ -255,16 +265,17 @@ def _save(
 
 def _clone(
     config: LearnConfig,
+    environment: AbstractEnvironment,
     folder: RunFolder | None,
-    parts: Sequence[Demos],
+    parts: Parts,
     known: dict[str, float],
     on_step: OnStep | None,
 ) -> Result:
     """Behavioral cloning: a policy, no reward, one row."""
     start = time.monotonic()
-    train, valid, _ = (part.trajectories for part in parts)
+    train, valid = parts.train.trajectories, parts.valid.trajectories
     policy_key, clone_key = jr.split(jr.key(config.seed))
-    policy = make_policy(config, make_environment(config), key=policy_key)
+    policy = make_policy(config, environment, key=policy_key)
     policy, _ = clone(policy, train, valid, key=clone_key)
     nll = float(mean_nll(policy, valid))
     seconds = time.monotonic() - start

@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 from hyperirl import curvature, demos, environments
 from hyperirl.cloning import clone
 from hyperirl.demos import Demos, check_against
-from hyperirl.demos.splitting import Parts, split_demos
+from hyperirl.demos.splitting import Parts
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.evaluate.ranking import ranking_set
 from hyperirl.hypergradient import (
@@ -50,18 +50,23 @@ from hyperirl.trajectories import Trajectories
 _FINAL_RATE = 0.1  # Of the learning rate, at the end of the cosine schedule.
 
 
-def load_demos(
-    config: LearnConfig, environment: AbstractEnvironment, given: Demos | None = None
-) -> Parts:
-    """Demonstrations that fit the environment, dealt into train, valid and test."""
-    loaded = demos.load(config.demos or config.env) if given is None else given
+def load_demos(config: LearnConfig) -> Demos:
+    """The demonstrations that a complete config names."""
+    return demos.load(config.demos or config.env)
+
+
+def make_environment(config: LearnConfig, loaded: Demos) -> AbstractEnvironment:
+    """Where the demonstrations come from, which they are checked against.
+
+    With the options they were collected with, if they are of that environment.
+    """
+    if loaded.provenance.environment == config.env:
+        environment = demos.environment_of(loaded.provenance)
+    else:
+        environment = environments.make(config.env)
+    assert environment is not None  # The config has one of our names.
     check_against(loaded, environment)
-    return split_demos(loaded, config.seed)
-
-
-def make_environment(config: LearnConfig) -> AbstractEnvironment:
-    """Where the demonstrations come from."""
-    return environments.make(config.env)
+    return environment
 
 
 def make_policy(
@@ -213,11 +218,11 @@ def make_optimizer(config: LearnConfig) -> optax.GradientTransformation:
 
 def make_learner(
     config: LearnConfig,
+    environment: AbstractEnvironment,
     parts: Parts,
     optimizer: optax.GradientTransformation | None = None,
 ) -> tuple[Learner, AbstractReward, Policy]:
     """All parts of a run that learns a reward, from a complete config."""
-    environment = make_environment(config)
     train, valid = parts.train.trajectories, parts.valid.trajectories
     keys = jr.split(jr.key(config.seed), 6)
     run_key, policy_key, reward_key, feature_key, clone_key, rank_key = keys

@@ -29,8 +29,8 @@ from hyperirl.rewards import AbstractReward
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories, returns
 
-_TARGET_KL = 0.003  # Nats a step from the inner optimum that call for more updates.
-_MAX_GROWTH = 4  # How many times the inner updates may grow.
+_TARGET_KL = 0.01  # Nats a step from the inner optimum that call for more updates.
+_MAX_GROWTH = 3  # How many times the inner updates may grow.
 
 
 class Learner(eqx.Module):
@@ -164,8 +164,9 @@ def _updates(learner: Learner, state: LearnState, report: Report, agent: Traject
     """
     if not learner.adaptive:
         return state.inner_updates
-    weight = jnp.sum(learner.problem.discount ** jnp.arange(agent.num_steps))
-    kl = report.gap / (learner.problem.temperature * weight.astype(jnp.float32))
+    steps = jnp.arange(agent.num_steps, dtype=jnp.float32)
+    weight = jnp.sum(learner.problem.discount**steps)
+    kl = report.gap / (learner.problem.temperature * weight)
     far = (kl > _TARGET_KL) & (report.gap > 2 * report.gap_error)
     grown = state.inner_updates + jnp.maximum(state.inner_updates // 4, 1)
     shrunk = state.inner_updates - state.inner_updates // 8
