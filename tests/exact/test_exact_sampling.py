@@ -37,8 +37,7 @@ def visits(tiny, key):
 def test_rollouts_visit_states_and_actions_as_often_as_they_should(tiny):
     """Discounted visits of 4000 episodes of 12 steps, some of which end early.
 
-    Fails if the environment's discount, mask, termination or actions are misread:
-    without the discount, or with transitions transposed, in `occupancy`.
+    Fails without the discount, or with transitions transposed, in `occupancy`.
     """
     assert standard_errors(*visits(tiny, jr.key(0))) < 5
 

@@ -133,7 +133,7 @@ def test_ending_with_chance_one_minus_discount_replaces_the_weights(finite, clos
     From everywhere one falls into it with the chance that the task ends, and otherwise
     with `1 - gamma`; there nothing happens. Unweighted visits to the other states, step
     by step for 1000 steps, are the weighted ones of the original.
-    Fails if `occupancy` drops the discount, or weights with `gamma^(t + 1)`.
+    Fails if `occupancy` drops the discount or the policy, or transposes transitions.
     """
     mdp, gamma = finite.mdp, finite.problem.discount
     states, actions = mdp.rewards.shape
@@ -164,7 +164,7 @@ def expected_sum(mdp, logits, cost, discount):
 def test_the_lemma_holds_for_sums_along_every_episode(tiny, getkey, close):
     """All episodes of 4 steps, with a different cost at every step and state.
 
-    Fails if the weights are `gamma^(t + 1)`, or termination is not sampled.
+    Fails if the weights are `gamma^(t + 1)`, or if listed episodes never terminate.
     """
     gamma = tiny.problem.discount
     cost = jr.normal(getkey(), (4, 2, 2), jnp.float64)
@@ -203,8 +203,7 @@ def enumerated_fisher_and_cross(tiny):
 def test_fisher_and_cross_derivative_are_expectations_over_episodes(tiny, close):
     """`E sum_t gamma^t score score'` and the paper's prefix-score form, truncated.
 
-    Fails without the discount or the sign of the cross derivative, or with a prefix sum
-    that leaves out the present score.
+    Fails without the discount of either, or the sign of the cross derivative.
     """
     actual, expected = fisher_and_cross(tiny), enumerated_fisher_and_cross(tiny)
     close(actual[0], expected[0], ROUNDING)
