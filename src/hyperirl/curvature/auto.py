@@ -4,12 +4,12 @@ import dataclasses
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from hyperirl.curvature.damping import AbstractDamping, as_damping
 from hyperirl.curvature.direct import Explicit, Woodbury
-from hyperirl.curvature.iterative import ConjugateGradient
-from hyperirl.curvature.preconditioned import SketchPCG
+from hyperirl.curvature.preconditioned import SketchPCG, preconditioned
 from hyperirl.curvature.rows import AbstractRows
 from hyperirl.curvature.solution import Info
 from hyperirl.curvature.solver import AbstractSolver
@@ -44,33 +44,28 @@ class Auto(AbstractSolver):
         return v, dataclasses.replace(info, solver="Auto")
 
     def _pick(self, rows, g, damping):
-        settings = {"damping": self.damping, "tolerance": self.tolerance}
         if rows.dim <= _FEW_COLUMNS:
             return Explicit(damping=self.damping).solve(rows, g, damping)
         if rows.num_rows <= min(_FEW_ROWS, rows.dim):
             return Woodbury(damping=self.damping).solve(rows, g, damping)
-        return jax.lax.cond(
-            damping > _STRONG,
-            lambda: _renamed(ConjugateGradient(**settings).solve(rows, g, damping)),
-            lambda: _renamed(self._or_exact(rows, g, damping, SketchPCG(**settings))),
-        )
+        plain = damping > _STRONG
+        solver = SketchPCG(damping=self.damping, tolerance=self.tolerance)
+        iterate = preconditioned(rows, g, damping, solver, plain=plain)
+        info = iterate.diagnose("SketchPCG", g, damping)
+        unaided = iterate.diagnose("ConjugateGradient", g, damping).picked
+        picked = jnp.where(plain, unaided, info.picked)
+        info = dataclasses.replace(info, picked=picked, solver="Auto")
+        return self._or_exact(rows, g, damping, iterate.v, info)
 
-    def _or_exact(self, rows, g, damping, solver):
-        """The solver's answer, or an exact one if it failed and one is affordable."""
-        v, info = solver.solve(rows, g, damping)
+    def _or_exact(self, rows, g, damping, v, info):
+        """The answer given, or an exact one if it failed and one is affordable."""
         if min(rows.dim, rows.num_rows) > _FACTORABLE:
             return v, info
-        exact = Explicit if rows.dim <= rows.num_rows else Woodbury
-        return jax.lax.cond(
-            info.converged,
-            lambda: _renamed((v, info)),
-            lambda: _renamed(exact(damping=self.damping).solve(rows, g, damping)),
-        )
+        kind = Explicit if rows.dim <= rows.num_rows else Woodbury
+        exact = kind(damping=self.damping, double=True)
 
+        def solve_exactly():
+            v, info = exact.solve(rows, g, damping)
+            return v, dataclasses.replace(info, solver="Auto")
 
-def _renamed(
-    answer: tuple[Float[Array, " d"], Info],
-) -> tuple[Float[Array, " d"], Info]:
-    """Answers of different solvers must have one structure to be chosen between."""
-    v, info = answer
-    return v, dataclasses.replace(info, solver="Auto")
+        return jax.lax.cond(info.converged, lambda: (v, info), solve_exactly)

@@ -20,6 +20,7 @@ _ACCEPTED = 1e-4  # Relative residual above which the answer is marked as failed
 _MAX_REFINEMENTS = 5
 _WELL_DAMPED = 1e-5  # Of the trace; below it, float32 products are too coarse.
 _SEED = 827  # Of the sign vectors; unlikely to have made anybody's rows.
+_SMALL = 512  # Rows of a matrix that costs little in float64 too.
 _BLOCK = 1024  # Rows held at a time.
 _PANEL = 1024  # Columns of the normal matrix computed together.
 
@@ -29,10 +30,12 @@ class Explicit(AbstractSolver):
 
     The reference for all others. Rows are added block by block, only the lower
     triangle is formed, and the Cholesky solution is refined with float64 residuals.
-    Rows in float32 are summed in float32 unless the damping is below 1e-5 of the trace.
+    Rows in float32 are summed in float32, unless `double` asks for float64, the damping
+    is below 1e-5 of the trace, or the matrix is small.
     """
 
     damping: AbstractDamping = eqx.field(converter=as_damping, kw_only=True)
+    double: bool = eqx.field(static=True, default=False, kw_only=True)
 
     def solve(
         self, rows: AbstractRows, g: Float[Array, " d"], damping: Float[Array, ""]
@@ -46,7 +49,8 @@ class Explicit(AbstractSolver):
             inverse = lambda r: _cholesky_solve(factor, r)
             return _refine(rows, g, damping, inverse)
 
-        return _answer("Explicit", rows, g, damping, with_dtype)
+        double = self.double or rows.dim <= _SMALL
+        return _answer("Explicit", rows, g, damping, with_dtype, double)
 
 
 class Woodbury(AbstractSolver):
@@ -57,6 +61,7 @@ class Woodbury(AbstractSolver):
     """
 
     damping: AbstractDamping = eqx.field(converter=as_damping, kw_only=True)
+    double: bool = eqx.field(static=True, default=False, kw_only=True)
 
     def solve(
         self, rows: AbstractRows, g: Float[Array, " d"], damping: Float[Array, ""]
@@ -67,7 +72,8 @@ class Woodbury(AbstractSolver):
             inverse = dual_inverse(rows.astype(dtype), damping)
             return _refine(rows, g, damping, inverse)
 
-        return _answer("Woodbury", rows, g, damping, with_dtype)
+        double = self.double or rows.num_rows <= _SMALL
+        return _answer("Woodbury", rows, g, damping, with_dtype, double)
 
 
 def normal_matrix(
@@ -94,23 +100,32 @@ def dual_inverse(
     rows: AbstractRows, damping: Float[Array, ""]
 ) -> Callable[[Float[Array, " d"]], Float[Array, " d"]]:
     """`r -> (X^T X + damping I)^-1 r` through the Gram matrix of the rows."""
+    factor = dual_factor(rows, damping)
+    return lambda r: dual_solve(rows, factor, damping, r)
+
+
+def dual_factor(rows: AbstractRows, damping: Float[Array, ""]) -> Float[Array, "n n"]:
+    """The Cholesky factor of `X X^T + damping I`, in float64."""
     gram = rows.gram().astype(jnp.float64)
-    factor = jnp.linalg.cholesky(
-        gram + damping * jnp.eye(rows.num_rows, dtype=jnp.float64),
-        symmetrize_input=False,
-    )
-
-    def inverse(r):
-        y = rows.mv(r.astype(rows.dtype)).astype(jnp.float64)
-        z = _cholesky_solve(factor, y).astype(rows.dtype)
-        return (r - rows.rmv(z).astype(jnp.float64)) / damping
-
-    return inverse
+    gram = gram + damping * jnp.eye(rows.num_rows, dtype=jnp.float64)
+    return jnp.linalg.cholesky(gram, symmetrize_input=False)
 
 
-def _answer(name, rows, g, damping, with_dtype) -> tuple[Float[Array, " d"], Info]:
+def dual_solve(
+    rows: AbstractRows,
+    factor: Float[Array, "n n"],
+    damping: Float[Array, ""],
+    r: Float[Array, " d"],
+) -> Float[Array, " d"]:
+    """`(r - X^T (X X^T + damping I)^-1 X r) / damping`."""
+    y = rows.mv(r.astype(rows.dtype)).astype(jnp.float64)
+    z = _cholesky_solve(factor, y).astype(rows.dtype)
+    return (r - rows.rmv(z).astype(jnp.float64)) / damping
+
+
+def _answer(name, rows, g, damping, with_dtype, double: bool):
     """Solves in the type of the rows if well damped, else in float64."""
-    if rows.dtype == jnp.float64:
+    if double or rows.dtype == jnp.float64:
         v, r, steps, spread = with_dtype(jnp.float64)
     else:
         v, r, steps, spread = jax.lax.cond(

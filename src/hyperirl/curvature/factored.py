@@ -176,17 +176,27 @@ class FactoredRows(AbstractRows):
     def normal_mv(self, v: Float[Array, " d"]) -> Float[Array, " d"]:
         """`X^T X v`, a few thousand rows at a time so that they stay in cache."""
         both = lambda rows: rows.rmv(rows.mv(v))
-        chunks, rest = divmod(self.num_rows, _CHUNK)
-        if chunks == 0:
+        size = _chunk_size(self.num_rows)
+        chunks, rest = divmod(self.num_rows, size)
+        if chunks <= 1 and rest == 0:
             return both(self)
 
         def part(start, size):
             cut = lambda x: jax.lax.dynamic_slice_in_dim(x, start, size)
             return jax.tree.map(cut, self)
 
-        add = lambda i, total: total + both(part(i * _CHUNK, _CHUNK))
+        add = lambda i, total: total + both(part(i * size, size))
         total = jax.lax.fori_loop(0, chunks, add, jnp.zeros_like(v))
-        return total + both(part(chunks * _CHUNK, rest)) if rest else total
+        return total + both(part(chunks * size, rest)) if rest else total
+
+
+def _chunk_size(num_rows: int) -> int:
+    """About `_CHUNK` rows, and no remainder (it would compile twice) if it can be."""
+    fewest = max(-(-num_rows // _CHUNK), 1)
+    for chunks in range(fewest, 2 * fewest):
+        if num_rows % chunks == 0:
+            return max(num_rows // chunks, 1)
+    return min(_CHUNK, num_rows)
 
 
 def _factor_mv(factor: Factor, v: Float[Array, " k"]) -> Float[Array, " n"]:

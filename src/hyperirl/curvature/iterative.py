@@ -12,8 +12,6 @@ from hyperirl.curvature.rows import AbstractRows
 from hyperirl.curvature.solution import Info, diagnose
 from hyperirl.curvature.solver import AbstractSolver
 
-_LOOSE = 1e-4  # Tolerances from here up are within reach of float32 residuals.
-_WELL_DAMPED = 1e-5  # Of the trace; below it, float32 residuals are too coarse.
 _CYCLE_TOLERANCE = 1e-4  # A cycle between two true residuals gains no more than this.
 _MAX_CYCLES = 8
 
@@ -24,8 +22,8 @@ class ConjugateGradient(AbstractSolver):
     """Conjugate gradients on `X^T X + damping I`, stopped on the L2 residual.
 
     Products use the type of the rows, vectors are float64. The residual is computed
-    afresh whenever the recursion says it is done (in float64 for tolerances below
-    1e-4), and the iteration goes on from there if the recursion was wrong.
+    afresh in float64 whenever the recursion says it is done, and the iteration goes on
+    from there if the recursion was wrong or float32 has no more digits to give.
     """
 
     damping: AbstractDamping = eqx.field(converter=as_damping, kw_only=True)
@@ -96,8 +94,6 @@ def conjugate_gradient(
 ) -> Iterate:
     """Preconditioned conjugate gradients in cycles, each from a true residual."""
     low = lambda v: rows.normal_mv(v.astype(rows.dtype)).astype(jnp.float64)
-    coarse = (tolerance >= _LOOSE) & (damping > _WELL_DAMPED)
-    high = lambda v: jax.lax.cond(coarse, low, lambda v: rows.normal_mv64(v), v)
     target = tolerance * jnp.linalg.norm(g)
 
     def cycle(state):
@@ -108,7 +104,7 @@ def conjugate_gradient(
             lambda p: low(p) + damping * p, iterate.r, precondition, goal, budget
         )
         v = iterate.v + step
-        r = g - (high(v) + damping * v)
+        r = g - (rows.normal_mv64(v) + damping * v)
         done = jnp.linalg.norm(r) <= target
         return Iterate(v, r, iterate.iterations + used + 1, done), cycles + 1
 

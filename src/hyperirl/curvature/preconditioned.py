@@ -1,13 +1,14 @@
 """Conjugate gradients preconditioned by a sketch of part of the rows."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from hyperirl.curvature.damping import AbstractDamping, as_damping
-from hyperirl.curvature.direct import dual_inverse
-from hyperirl.curvature.iterative import conjugate_gradient
+from hyperirl.curvature.direct import dual_factor, dual_solve
+from hyperirl.curvature.iterative import Iterate, conjugate_gradient
 from hyperirl.curvature.rows import AbstractRows
 from hyperirl.curvature.solution import Info
 from hyperirl.curvature.solver import AbstractSolver
@@ -33,16 +34,32 @@ class SketchPCG(AbstractSolver):
         self, rows: AbstractRows, g: Float[Array, " d"], damping: Float[Array, ""]
     ) -> tuple[Float[Array, " d"], Info]:
         """Preconditioned conjugate gradients from zero."""
-        sample = row_sample(rows, min(self.size, rows.num_rows), seed=self.seed)
-        iterate = conjugate_gradient(
-            rows,
-            g,
-            damping,
-            precondition=dual_inverse(sample, damping),
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
-        )
+        iterate = preconditioned(rows, g, damping, self, plain=False)
         return iterate.v, iterate.diagnose("SketchPCG", g, damping)
+
+
+def preconditioned(
+    rows: AbstractRows,
+    g: Float[Array, " d"],
+    damping: Float[Array, ""],
+    solver: SketchPCG,
+    *,
+    plain: bool | Bool[Array, ""],
+) -> Iterate:
+    """The solver's iteration; `plain`, without its preconditioner, nor its cost."""
+    sample = row_sample(rows, min(solver.size, rows.num_rows), seed=solver.seed)
+    nothing = jnp.zeros((sample.num_rows,) * 2, jnp.float64)
+    factor = jax.lax.cond(plain, lambda: nothing, lambda: dual_factor(sample, damping))
+    return conjugate_gradient(
+        rows,
+        g,
+        damping,
+        precondition=lambda r: jax.lax.cond(
+            plain, lambda: r, lambda: dual_solve(sample, factor, damping, r)
+        ),
+        tolerance=solver.tolerance,
+        max_iterations=solver.max_iterations,
+    )
 
 
 def row_sample(rows: AbstractRows, size: int, *, seed: int) -> AbstractRows:
