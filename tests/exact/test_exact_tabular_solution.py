@@ -217,16 +217,17 @@ def test_any_reward_function_can_be_tabulated(getkey):
 
 
 def test_termination_takes_away_all_later_value(close):
-    """One state, two actions: the first goes on, the second ends the task.
+    """One state, two actions: one goes on, the other ends the task half the time.
 
-    `v = alpha log(exp((r0 + gamma v) / alpha) + exp(r1 / alpha))`. With `alpha = 1`,
-    `gamma = 1/2`, `r0 = 0` and `r1 = log 2` that is `x = sqrt(x) + 2` for `x = exp(v)`,
-    so `v = log 4`. Fails if rows that sum to less than 1 are brought to sum to 1.
+    `v = alpha log(exp((r0 + gamma v) / alpha) + exp((r1 + gamma v / 2) / alpha))`. With
+    `alpha = 1`, `gamma = 1/2`, `r0 = 0` and `r1 = log 6` that is `x = x^(1/2) + 6
+    x^(1/4)` for `x = exp(v)`, so `v = log 16`.
+    Fails if rows that sum to less than 1 are brought to sum to 1.
     """
     mdp = Tabular(
-        transitions=jnp.array([[[1.0], [0.0]]]),
-        rewards=jnp.array([[0.0, jnp.log(2.0)]]),
+        transitions=jnp.array([[[1.0], [0.5]]]),
+        rewards=jnp.array([[0.0, jnp.log(6.0)]]),
         initial=jnp.ones(1),
     )
     solution = solve(mdp, mdp.rewards, make_problem(1.0, 0.5))
-    close(solution.v, jnp.log(jnp.array([4.0])), ROUNDING)
+    close(solution.v, jnp.log(jnp.array([16.0])), ROUNDING)
