@@ -1,8 +1,7 @@
 """Least-squares temporal differences: what comes after a state and an action.
 
 A critic that is linear in fixed features needs no training, only one small linear
-system. Both levels of the problem use it: the inner solver for the soft Q-function, the
-hypergradient for its adjoint.
+system. The hypergradient solves the transposed system, for its adjoint.
 """
 
 import equinox as eqx
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
-from hyperirl.networks import Normalizer
+from hyperirl.networks import Normalizer, masked_normalizer
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
 from hyperirl.spaces import ActionSpace, Discrete
@@ -72,15 +71,10 @@ def random_features(
 
 def input_normalizer(trajectories: Trajectories) -> Normalizer:
     """Mean and scale of what `Features` reads, over the steps taken."""
-    inputs = trajectories.observations[:, :-1]
-    if not trajectories.discrete:
-        inputs = jnp.concatenate([inputs, trajectories.actions], axis=-1)
-    mask = trajectories.mask[:, :, None]
-    count = jnp.sum(mask).astype(inputs.dtype)
-    average = lambda x: jnp.sum(jnp.where(mask, x, 0.0), axis=(0, 1)) / count
-    mean = average(inputs)
-    scale = jnp.sqrt(average((inputs - mean[None, None, :]) ** 2))
-    return Normalizer(mean, jnp.where(scale > 1e-6, scale, 1.0))
+    if trajectories.discrete:
+        return masked_normalizer(trajectories.observations[:, :-1], trajectories.mask)
+    inputs = [trajectories.observations[:, :-1], trajectories.actions]
+    return masked_normalizer(jnp.concatenate(inputs, axis=-1), trajectories.mask)
 
 
 def mean_features(
@@ -91,48 +85,18 @@ def mean_features(
     return weights @ jax.vmap(lambda action: features(observation, action))(actions)
 
 
-class TemporalDifferences(eqx.Module):
-    """The LSTD system of a policy: `A = E sum_t gamma^t f_t (f_t - gamma fbar_{t+1})'`.
-
-    `fbar` is the mean of the features over the policy's actions, and 0 after a
-    termination; the last step of a truncated episode has a next observation like any
-    other. It is solved in `float64`, with `ridge * tr(A) / p` on the diagonal.
-    """
-
-    matrix: Float[Array, "p p"]
-    taken: Float[Array, "episodes steps p"]  # gamma^t / N * f(s_t, a_t)
-
-    def value_weights(
-        self, rewards: Float[Array, "episodes steps"], *, ridge: float | Array = 1e-5
-    ) -> Float[Array, " p"]:
-        """`w` with `f(s, a) . w` the expected discounted rewards to go."""
-        right = jnp.einsum("nt,ntp->p", rewards, self.taken)
-        return _solve(self._damped(ridge), right)
-
-    def adjoint_weights(
-        self, source: Float[Array, " p"], *, ridge: float | Array = 1e-5
-    ) -> Float[Array, " p"]:
-        """`y` with `A' y = source`."""
-        return _solve(self._damped(ridge).T, source)
-
-    def _damped(self, ridge: float | Array) -> Float[Array, "p p"]:
-        matrix = self.matrix.astype(jnp.float64)
-        size = matrix.shape[0]
-        scale = jnp.asarray(ridge, jnp.float64) * jnp.trace(matrix) / size
-        return matrix + scale * jnp.eye(size, dtype=jnp.float64)
-
-
-def _solve(matrix: Float[Array, "p p"], right: Float[Array, " p"]):
-    return jnp.linalg.solve(matrix, right.astype(jnp.float64)).astype(right.dtype)
-
-
 def temporal_differences(
     features: Features,
     policy: AbstractPolicy,
     trajectories: Trajectories,
     problem: Problem,
-) -> TemporalDifferences:
-    """The LSTD system from the policy's own trajectories."""
+) -> Float[Array, "features features"]:
+    """`A = E sum_t gamma^t f_t (f_t - gamma fbar_{t+1})'`, from the policy's own steps.
+
+    `fbar` is the mean of the features over the policy's actions, and 0 after a
+    termination; the last step of a truncated episode has a next observation like any
+    other.
+    """
     observations, actions = trajectories.observations, trajectories.actions
     weights = discount_weights(trajectories, problem.discount)
     weights = weights / trajectories.num_episodes
@@ -143,7 +107,25 @@ def temporal_differences(
     difference = taken - discount * following
     taken = weights[:, :, None] * taken
     flat = lambda x: x.reshape(-1, x.shape[-1])
-    return TemporalDifferences(flat(taken).T @ flat(difference), taken)
+    return flat(taken).T @ flat(difference)
+
+
+def adjoint_weights(
+    matrix: Float[Array, "features features"],
+    source: Float[Array, " features"],
+    ridge: float | Float[Array, ""],
+) -> Float[Array, " features"]:
+    """`y` with `A' y = source`, in `float64`, with `ridge * tr(A) / p` on the diagonal.
+
+    Features that are always zero, or sums of others, make `A` singular; the ridge
+    leaves them out.
+    """
+    wide = matrix.astype(jnp.float64)
+    size = wide.shape[0]
+    scale = jnp.asarray(ridge, jnp.float64) * jnp.trace(wide) / size
+    damped = wide + scale * jnp.eye(size, dtype=jnp.float64)
+    y = jnp.linalg.solve(damped.T, source.astype(jnp.float64))
+    return y.astype(source.dtype)
 
 
 def goes_on(trajectories: Trajectories) -> Float[Array, "episodes steps"]:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, DTypeLike, Float, PRNGKeyArray, PyTree
 
 
 class Normalizer(eqx.Module):
@@ -27,6 +27,25 @@ class Normalizer(eqx.Module):
     def __call__(self, x: Float[Array, " size"]) -> Float[Array, " size"]:
         """`(x - mean) / scale`."""
         return (x - self.mean) / self.scale
+
+
+def masked_normalizer(
+    inputs: Float[Array, "episodes steps size"], mask: Bool[Array, "episodes steps"]
+) -> Normalizer:
+    """Mean and scale of the inputs where the mask is true.
+
+    A component that never changes, up to rounding, keeps its size: its scale is 1.
+    """
+    # The longest type there is: in `float32`, sums over many steps lose their digits.
+    wide = jax.dtypes.canonicalize_dtype(jnp.float64)
+    mask = mask[:, :, None]
+    x = jnp.where(mask, inputs, 0.0).astype(wide)
+    count = jnp.sum(mask, dtype=wide)
+    mean = jnp.sum(x, axis=(0, 1)) / count
+    deviations = jnp.where(mask, x - mean[None, None, :], 0.0)
+    scale = jnp.sqrt(jnp.sum(deviations**2, axis=(0, 1)) / count)
+    scale = jnp.where(scale > 1e-6 * jnp.abs(mean), scale, 1.0)
+    return Normalizer(mean.astype(inputs.dtype), scale.astype(inputs.dtype))
 
 
 def trainable(module: PyTree) -> PyTree:

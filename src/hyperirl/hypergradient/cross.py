@@ -28,6 +28,7 @@ from jaxtyping import Array, Float
 
 from hyperirl.lstd import (
     Features,
+    adjoint_weights,
     input_normalizer,
     mean_features,
     temporal_differences,
@@ -106,7 +107,7 @@ class Adjoint(AbstractCross):
         )
         system = temporal_differences(features, policy, agent, problem)
         source = _source(features, policy, agent, problem, v)
-        y = system.adjoint_weights(source, ridge=self.ridge)
+        y = adjoint_weights(system, source, self.ridge)
         values = jax.vmap(jax.vmap(features))
         beta = values(agent.observations[:, :-1], agent.actions) @ y
         return jnp.where(agent.mask, beta, 0.0)

@@ -9,7 +9,7 @@ from hyperirl import environments
 
 Method = Literal["fisher", "explicit", "sketch", "ml-irl", "bc"]
 Cross = Literal["adjoint", "centred", "raw"]
-Inner = Literal["ppo", "sac", "reinforce", "newton", "exact"]
+Inner = Literal["ppo", "sac", "reinforce", "exact"]
 RewardKind = Literal["mlp", "quadratic", "table"]
 Schedule = Literal["cosine", "constant"]
 
@@ -78,8 +78,8 @@ class LearnConfig:
     agent_episodes: int | None = None
     """Trajectories of the policy for each hypergradient."""
     adaptive: bool = True
-    """Double the trajectories when the signal drowns in noise, and give the inner
-    solver more updates when it is far from the optimum."""
+    """Double the trajectories when the signal drowns in noise, and run the inner solver
+    again while it is far from the optimum."""
 
     def __post_init__(self):
         if self.env not in environments.names:
@@ -107,9 +107,9 @@ _GENERAL: dict[str, Any] = dict(
     steps=60,
     policy_hidden=(32, 32),
     reward="mlp",
-    damping=0.1,
+    damping=10.0,
     critic_units=96,
-    learning_rate=3e-3,
+    learning_rate=1e-3,
     inner="ppo",
     inner_updates=10,
     agent_episodes=32,
@@ -118,13 +118,16 @@ _SPECIAL: dict[str, dict[str, Any]] = {
     "lqr": dict(
         policy_hidden=(64, 64),
         reward="quadratic",
+        damping=0.1,
         critic_units=0,
         learning_rate=3e-2,
         agent_episodes=64,
         inner_updates=10,
     ),
     "pendulum": dict(policy_hidden=(64, 64), inner_updates=20),
-    "tabular": dict(policy_hidden=(), reward="table", critic_units=0, inner="exact"),
+    "tabular": dict(
+        policy_hidden=(), reward="table", damping=0.1, critic_units=0, inner="exact"
+    ),
 }
 _SPECIAL["lqr-clipped"] = _SPECIAL["lqr"]
 _SPECIAL["grid-world"] = _SPECIAL["tabular"]

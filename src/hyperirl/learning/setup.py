@@ -31,7 +31,6 @@ from hyperirl.inner import (
     SoftRiccati,
     SoftValueIteration,
 )
-from hyperirl.inner.newton import Newton
 from hyperirl.learning.config import LearnConfig
 from hyperirl.learning.step import Learner
 from hyperirl.lstd import input_normalizer, random_features
@@ -139,10 +138,6 @@ def make_inner(
             return Reinforce(
                 baseline=RunningMean(), num_episodes=20, horizon=environment.horizon
             )
-        case "newton":
-            return Newton(
-                num_units=config.critic_units or 0, horizon=environment.horizon
-            )
         case "exact":
             tabular = isinstance(environment, environments.Tabular)
             return SoftValueIteration() if tabular else SoftRiccati()
@@ -239,7 +234,7 @@ def make_learner(
         ranking=ranking.trajectories,
         key=run_key,
         optimizer=make_optimizer(config) if optimizer is None else optimizer,
-        base_updates=config.inner_updates or 1,
+        inner_updates=config.inner_updates or 1,
         adaptive=config.adaptive,
     )
     reward = make_reward(config, environment, train, key=reward_key)

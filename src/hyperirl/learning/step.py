@@ -29,8 +29,8 @@ from hyperirl.rewards import AbstractReward
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories, returns
 
-_TARGET_KL = 0.01  # Nats a step from the inner optimum that call for more updates.
-_MAX_GROWTH = 3  # How many times the inner updates may grow.
+_TARGET_KL = 0.01  # Nats a step from the inner optimum that are near enough.
+_MAX_SOLVES = 6  # How many times the inner solver may be run for one outer step.
 
 
 class Learner(eqx.Module):
@@ -45,7 +45,7 @@ class Learner(eqx.Module):
     ranking: Trajectories  # With true rewards, to look at; nothing is decided by it.
     key: PRNGKeyArray
     optimizer: optax.GradientTransformation = eqx.field(static=True)
-    base_updates: int = eqx.field(static=True)
+    inner_updates: int = eqx.field(static=True)
     adaptive: bool = eqx.field(static=True)
 
 
@@ -65,7 +65,6 @@ class LearnState(eqx.Module):
     moments: PyTree  # Of the optimizer.
     inner: Any  # Of the inner solver; its policy is `inner.policy`.
     best: Best
-    inner_updates: Int[Array, ""]
     agent_episodes: Int[Array, ""]
     snr: Float[Array, ""]  # Running mean.
     skipped: Int[Array, ""]  # Steps in a row.
@@ -88,7 +87,6 @@ def init(
         moments=learner.optimizer.init(partition(reward)[0]),
         inner=inner,
         best=Best(jnp.asarray(jnp.inf, jnp.float32), reward, inner.policy),
-        inner_updates=count(learner.base_updates),
         agent_episodes=count(agent_episodes),
         snr=jnp.asarray(jnp.nan, jnp.float32),
         skipped=count(0),
@@ -102,14 +100,7 @@ def outer_step(
 ) -> tuple[LearnState, dict[str, Array]]:
     """The next state, and the numbers of this step."""
     solve_key, agent_key = jr.split(jr.fold_in(learner.key, state.step))
-    inner, report = learner.inner.run(
-        learner.environment,
-        state.reward,
-        state.inner,
-        learner.problem,
-        state.inner_updates,
-        key=solve_key,
-    )
+    inner, report, num_updates = _solve(learner, state, solve_key)
     policy = inner.policy
     agent = rollout(learner.environment, policy, agent_episodes, key=agent_key)
     estimate = learner.estimator(
@@ -126,7 +117,6 @@ def outer_step(
         moments=moments,
         inner=inner,
         best=_better(state.best, nll, state.reward, policy),
-        inner_updates=_updates(learner, state, report, agent),
         agent_episodes=state.agent_episodes,
         snr=_running_mean(state.snr, estimate.diagnostics.snr),
         skipped=jnp.zeros_like(state.skipped),
@@ -139,7 +129,11 @@ def outer_step(
     )
     new = _choose(good, moved, stayed)
     row = _row(learner, state, estimate, report, agent, loss, nll)
-    row |= {"best_nll_valid": new.best.nll, "skipped": new.total_skipped}
+    row |= {
+        "inner_updates": num_updates,
+        "best_nll_valid": new.best.nll,
+        "skipped": new.total_skipped,
+    }
     return new, row
 
 
@@ -156,23 +150,40 @@ def _better(best: Best, nll: Float[Array, ""], reward, policy) -> Best:
     return _choose(nll < best.nll, candidate, best)
 
 
-def _updates(learner: Learner, state: LearnState, report: Report, agent: Trajectories):
-    """More inner updates while the policy is far from the optimum, fewer when near.
+def _solve(
+    learner: Learner, state: LearnState, key: PRNGKeyArray
+) -> tuple[Any, Report, Int[Array, ""]]:
+    """The inner solver's state, its report, and how many updates it took.
 
-    The gap is `alpha` times the discounted KL to the optimum; a gap that is not above
-    its own noise says nothing.
+    The hypergradient is one only near the inner optimum, so the solver is run again
+    while it is far from it. A gap that is not above its own noise is near.
     """
-    if not learner.adaptive:
-        return state.inner_updates
-    steps = jnp.arange(agent.num_steps, dtype=jnp.float32)
-    weight = jnp.sum(learner.problem.discount**steps)
-    kl = report.gap / (learner.problem.temperature * weight)
-    far = (kl > _TARGET_KL) & (report.gap > 2 * report.gap_error)
-    grown = state.inner_updates + jnp.maximum(state.inner_updates // 4, 1)
-    shrunk = state.inner_updates - state.inner_updates // 8
-    updates = jnp.where(far, grown, shrunk)
-    base = learner.base_updates
-    return jnp.clip(updates, base, _MAX_GROWTH * base).astype(jnp.int32)
+    environment, problem = learner.environment, learner.problem
+    arrays, rest = eqx.partition(state.inner, eqx.is_array)
+    steps = jnp.arange(environment.horizon, dtype=jnp.float32)
+    weight = problem.temperature * jnp.sum(problem.discount**steps)
+
+    def solve(i, arrays):
+        inner, report = learner.inner.run(
+            environment,
+            state.reward,
+            eqx.combine(arrays, rest),
+            problem,
+            jnp.asarray(learner.inner_updates, jnp.int32),
+            key=jr.fold_in(key, i),
+        )
+        return i + 1, eqx.filter(inner, eqx.is_array), report
+
+    def far(carry):
+        i, _, report = carry
+        noisy = report.gap <= 2 * report.gap_error
+        return (i < _MAX_SOLVES) & ~noisy & (report.gap > _TARGET_KL * weight)
+
+    carry = solve(jnp.zeros((), jnp.int32), arrays)
+    if learner.adaptive:
+        carry = jax.lax.while_loop(far, lambda carry: solve(*carry[:2]), carry)
+    count, arrays, report = carry
+    return eqx.combine(arrays, rest), report, count * learner.inner_updates
 
 
 def _running_mean(old: Float[Array, ""], new: Float[Array, ""]) -> Float[Array, ""]:
@@ -203,7 +214,6 @@ def _row(
         "inner_gradient_norm": report.gradient_norm,
         "entropy": report.entropy,
         "policy_kl": report.kl,
-        "inner_updates": state.inner_updates,
         "agent_episodes": jnp.asarray(agent.num_episodes),
         "snr": diagnostics.snr,
         "h_norm": diagnostics.norm,

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
 
-from hyperirl.networks import MLP, Normalizer
+from hyperirl.networks import MLP, Normalizer, masked_normalizer
 from hyperirl.spaces import ActionSpace, Discrete
 from hyperirl.trajectories import Trajectories, steps_taken
 
@@ -134,27 +134,13 @@ def mlp_reward(
     discrete = isinstance(action_space, Discrete)
     size = action_space.num_actions if discrete else action_space.size
     sizes = (observation_size + size, *hidden, 1)
-    network = MLP(sizes, key=key, output_gain=0.1, dtype=dtype)
+    network = MLP(sizes, key=key, output_gain=0.01, dtype=dtype)
     return MLPReward(network, size if discrete else None, normalizer, clamp)
 
 
 def fit_normalizer(trajectories: Trajectories) -> Normalizer:
-    """Mean and scale of the observations in which actions were taken.
-
-    A component that never changes, up to rounding, keeps its size: its scale is 1.
-    """
-    observations = trajectories.observations[:, :-1]
-    # The longest type there is: in `float32`, sums over many steps lose their digits.
-    wide = jax.dtypes.canonicalize_dtype(jnp.float64)
-    mask = trajectories.mask[:, :, None]
-    x = jnp.where(mask, observations, 0.0).astype(wide)
-    count = jnp.sum(mask, dtype=wide)
-    mean = jnp.sum(x, axis=(0, 1)) / count
-    deviations = jnp.where(mask, x - mean[None, None, :], 0.0)
-    scale = jnp.sqrt(jnp.sum(deviations**2, axis=(0, 1)) / count)
-    scale = jnp.where(scale > 1e-6 * jnp.abs(mean), scale, 1.0)
-    dtype = observations.dtype
-    return Normalizer(mean.astype(dtype), scale.astype(dtype))
+    """Mean and scale of the observations in which actions were taken."""
+    return masked_normalizer(trajectories.observations[:, :-1], trajectories.mask)
 
 
 def rewards_of(
