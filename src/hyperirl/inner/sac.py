@@ -185,12 +185,6 @@ class SAC(AbstractInnerSolver):
         policy, twins, followers, (policy_moments, twin_moments) = learner
         target_key, policy_key = jr.split(key)
         targets = td_targets(policy, followers, part, reward, problem, key=target_key)
-        twins, followers = (
-            eqx.filter_vmap(
-                lambda q: q.track(part.observations, part.actions, targets)
-            )(q)
-            for q in (twins, followers)
-        )
 
         def value_loss(twins: ActionValue) -> Float[Array, ""]:
             error = lambda q, *step: q.error(*step)
@@ -203,7 +197,7 @@ class SAC(AbstractInnerSolver):
 
         def policy_loss(policy: AbstractPolicy) -> Float[Array, ""]:
             values = values_of(policy, twins, part.observations, problem, policy_key)
-            return -jnp.mean(values) / twins.targets.scale[0, 0]
+            return -jnp.mean(values)
 
         twins, twin_moments = descend(
             value_loss, twins, twin_moments, share * self.critic_rate
@@ -255,14 +249,15 @@ def values_of(
 ) -> Float[Array, " batch"]:
     """`E_pi [min Q - alpha log pi]` of each observation, under the smaller twin."""
 
-    def smaller(observation, action):
-        q = eqx.filter_vmap(lambda q: q(observation, action))(twins)
-        return jnp.min(q, axis=0)
-
     def one(observation, key):
-        chosen = policy.distribution(observation)
-        values = lambda action: smaller(observation, action)
-        return soft_value(chosen, values, problem.temperature, key=key)
+        smaller = lambda f: jnp.min(eqx.filter_vmap(f)(twins), axis=0)
+        return soft_value(
+            policy.distribution(observation),
+            lambda action: smaller(lambda q: q(observation, action)),
+            lambda: smaller(lambda q: q.all(observation)),
+            problem.temperature,
+            key=key,
+        )
 
     return jax.vmap(one)(observations, jr.split(key, observations.shape[0]))
 
@@ -286,11 +281,13 @@ def td_targets(
 def _init(solver: SAC, environment: Any, policy: Any, key: PRNGKeyArray) -> SACState:
     start_key, twin_key, critic_key, act_key = jr.split(key, 4)
     size, space = environment.observation_size, environment.action_space
-    make = lambda key: action_value(size, space, solver.hidden, key=key)
-    twins = eqx.filter_vmap(make)(jr.split(twin_key))
     actors = start(environment, solver.num_envs, key=start_key)
     steps = solver.num_initial_steps
     actors, batch = act(environment, policy, actors, steps, key=act_key)
+    flat = lambda x: x.reshape(-1, *x.shape[2:])
+    seen = flat(batch.observations), flat(batch.actions)
+    make = lambda key: action_value(*seen, space, solver.hidden, key=key)
+    twins = eqx.filter_vmap(make)(jr.split(twin_key))
     empty = lambda x: jnp.zeros((solver.capacity, *x.shape[2:]), x.dtype)
     replay = Replay(
         empty(batch.observations),
