@@ -88,9 +88,8 @@ def test_the_lqr_expert_is_the_exact_one():
     assert abs(jnp.mean(loaded.expert_nll) - 188.7) < 4 * error
 
 
-def test_cartpole_experts_keep_the_pole_up_and_stay_random(name, loaded):
-    if not name.startswith("cartpole"):
-        pytest.skip("about CartPole")
+@pytest.mark.parametrize("name", ["cartpole", "cartpole-fixed"], scope="module")
+def test_cartpole_experts_keep_the_pole_up_and_stay_random(loaded):
     batch = loaded.trajectories
     total = returns(batch, batch.rewards)
     assert jnp.mean(total) > 495 and jnp.median(total) == 500
