@@ -6,9 +6,18 @@ import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+# Tests neither read nor leave compiled programs in the user's cache.
+jax.config.update("jax_enable_compilation_cache", False)
 
 
 @pytest.fixture
 def getkey():
     """Keys from a fixed seed: every test sees the same stream on every run."""
     return eqxi.GetKey(seed=0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_compiled_programs():
+    """Thousands of programs in one process exhaust the maps a process may have."""
+    yield
+    jax.clear_caches()

@@ -1,5 +1,6 @@
 """From a config to the parts of a run."""
 
+import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -191,24 +192,32 @@ def make_cross(
 
 def make_optimizer(config: LearnConfig) -> optax.GradientTransformation:
     """Clipping by norm, then the named optimizer with its schedule."""
-    rate = config.learning_rate or 1e-3
-    if config.schedule == "cosine":
-        rate = optax.cosine_decay_schedule(rate, config.steps or 1, _FINAL_RATE)
-    make: Any = getattr(optax, config.optimizer, None)
+    steps = config.steps if config.schedule == "cosine" else None
+    return _optimizer(
+        config.optimizer, config.learning_rate or 1e-3, steps, config.clip
+    )
+
+
+@functools.cache  # The same object again, so that a second run compiles nothing.
+def _optimizer(
+    name: str, rate: float, decay_steps: int | None, clip: float | None
+) -> optax.GradientTransformation:
+    make: Any = getattr(optax, name, None)
     if not callable(make):
-        raise ValueError(
-            f"Optax has no optimizer {config.optimizer!r}; try adam, adamw or sgd."
-        )
+        raise ValueError(f"Optax has no optimizer {name!r}; try adam, adamw or sgd.")
+    schedule = rate
+    if decay_steps is not None:
+        schedule = optax.cosine_decay_schedule(rate, decay_steps, _FINAL_RATE)
     try:
-        optimizer: Any = make(learning_rate=rate)
+        optimizer: Any = make(learning_rate=schedule)
     except TypeError as error:
         raise ValueError(
-            f"optax.{config.optimizer} cannot be made from a learning rate alone "
-            f"({error}); try adam, adamw or sgd."
+            f"optax.{name} cannot be made from a learning rate alone ({error}); try "
+            "adam, adamw or sgd."
         ) from error
-    if config.clip is None:
+    if clip is None:
         return optimizer
-    return optax.chain(optax.clip_by_global_norm(config.clip), optimizer)
+    return optax.chain(optax.clip_by_global_norm(clip), optimizer)
 
 
 def make_learner(
