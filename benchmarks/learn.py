@@ -1,8 +1,8 @@
 """Does a run with no options learn a reward that explains the demonstrations?
 
-For each environment and seed: held-out NLL against the expert's own, the outer steps and
-seconds until the gap was first within 1.5 %, seconds a step after compilation, and what
-a fresh policy makes of the frozen reward. The protocol is fixed; no seed is tuned.
+For each environment and seed: held-out NLL against the expert's own, the outer steps
+and seconds until the gap was first within 1.5 %, and seconds a step after compilation.
+The protocol is fixed; no seed is tuned.
 
     python benchmarks/learn.py --quick
     python benchmarks/learn.py --json learn.json

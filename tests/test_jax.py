@@ -24,7 +24,8 @@ def test_canary_products_with_zeros_are_zero():
     assert (weighted_row_sums(a, x) == 0).all(), (
         f"jaxlib {importlib.metadata.version('jaxlib')} miscompiles products with "
         f"zeros on this machine (XLA_FLAGS={os.environ.get('XLA_FLAGS', '')!r}): "
-        "conjugate gradients would return garbage. Install jax==0.10.1; see docs/jax.md."
+        "conjugate gradients would return garbage. Install jax==0.10.1; see "
+        "docs/jax.md."
     )
 
 
