@@ -28,11 +28,13 @@ gap = eqx.filter_jit(exact.optimality_gap)
 optimal_policy = eqx.filter_jit(exact.soft_optimal_policy)
 
 
-@eqx.filter_jit
+true_reward = eqx.filter_jit(exact.true_reward)
+
+
 def expert_policy(quadratic):
     """The soft-optimal one for the environment's own reward."""
-    reward = exact.true_reward(quadratic.lqr)
-    return exact.soft_optimal_policy(quadratic.lqr, reward, quadratic.problem)
+    reward = true_reward(quadratic.lqr)
+    return optimal_policy(quadratic.lqr, reward, quadratic.problem)
 
 
 def test_the_riccati_solution_is_scipys(quadratic, close):
@@ -111,8 +113,7 @@ def test_moments_of_an_unstable_loop_are_not_a_number(quadratic):
 
 
 @eqx.filter_jit
-def mean_likelihoods(quadratic, demos):
-    policy, gamma = expert_policy(quadratic), quadratic.problem.discount
+def mean_likelihoods(policy, demos, gamma):
     behavior = exact.demo_moments(demos, gamma)
     sums = returns(demos, log_probs(policy, demos), gamma)
     return -exact.negative_log_likelihood(policy, behavior), jnp.mean(sums)
@@ -133,7 +134,8 @@ def test_moments_of_demonstrations_give_their_mean_log_likelihood(quadratic, clo
         mask=jnp.asarray(mask),
         terminated=jnp.zeros(4, bool),
     )
-    close(*mean_likelihoods(quadratic, demos), ROUNDING)
+    policy, gamma = expert_policy(quadratic), quadratic.problem.discount
+    close(*mean_likelihoods(policy, demos, gamma), ROUNDING)
 
 
 def test_only_linear_gaussian_policies_are_accepted(getkey):

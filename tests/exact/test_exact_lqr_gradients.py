@@ -17,11 +17,22 @@ ROUNDING = 1e-10
 STENCIL = [1 / 12, -2 / 3, 0, 2 / 3, -1 / 12]  # The derivative, to fourth order.
 
 
-@eqx.filter_jit
+solve = eqx.filter_jit(exact.soft_optimal_policy)
+true_reward = eqx.filter_jit(exact.true_reward)
+
+
+def optimal_policy(quadratic):
+    return solve(quadratic.lqr, quadratic.reward, quadratic.problem)
+
+
 def curvatures(quadratic):
     """At the optimum: the Fisher, the Hessian of the inner loss, and of the NLL."""
+    return _curvatures(quadratic, optimal_policy(quadratic))
+
+
+@eqx.filter_jit
+def _curvatures(quadratic, policy):
     lqr, reward, problem = quadratic.lqr, quadratic.reward, quadratic.problem
-    policy = exact.soft_optimal_policy(lqr, reward, problem)
     theta, make = exact.parameters(policy)
     own = exact.moments(lqr, policy, problem.discount)
     inner = lambda theta: exact.inner_loss(lqr, make(theta), reward, problem)
@@ -34,11 +45,14 @@ def curvatures(quadratic):
     }
 
 
-@eqx.filter_jit
 def hypergradients(quadratic, expert):
     """Implicit, by autodiff through the Riccati equation, and that of ML-IRL."""
+    return _hypergradients(quadratic, optimal_policy(quadratic), expert)
+
+
+@eqx.filter_jit
+def _hypergradients(quadratic, policy, expert):
     lqr, reward, problem = quadratic.lqr, quadratic.reward, quadratic.problem
-    policy = exact.soft_optimal_policy(lqr, reward, problem)
     args = lqr, policy, reward, problem, expert
     return {
         "implicit": exact.implicit_hypergradient(*args),
@@ -64,11 +78,16 @@ def differences(quadratic, expert, step=1e-3):
     return make(jax.vmap(slope)(jnp.eye(phi.size)))
 
 
-@eqx.filter_jit
 def experts(quadratic, key):
     """Moments of the expert itself, and of 10 demonstrations of 20 steps."""
+    reward = true_reward(quadratic.lqr)
+    policy = solve(quadratic.lqr, reward, quadratic.problem)
+    return _experts(quadratic, policy, key)
+
+
+@eqx.filter_jit
+def _experts(quadratic, policy, key):
     lqr, problem = quadratic.lqr, quadratic.problem
-    policy = exact.soft_optimal_policy(lqr, exact.true_reward(lqr), problem)
     demos = rollout(lqr, policy, 10, key=key, horizon=20)
     return {
         "population": exact.moments(lqr, policy, problem.discount),

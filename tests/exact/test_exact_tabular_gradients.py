@@ -17,21 +17,23 @@ from hyperirl.trajectories import discount_weights
 ROUNDING = 1e-11
 STENCIL = [1 / 12, -2 / 3, 0, 2 / 3, -1 / 12]  # The derivative, to fourth order.
 
+solve = jax.jit(tabular.soft_value_iteration)
 occupancy = jax.jit(tabular.occupancy)
+demo_weights = jax.jit(tabular.demo_weights, static_argnums=2)
 step_probabilities = jax.jit(tabular.step_probabilities, static_argnums=2)
 
 
-@jax.jit
-def optimal(finite):
-    return tabular.soft_value_iteration(finite.mdp, finite.reward, finite.problem)
+def optimal_logits(finite):
+    return solve(finite.mdp, finite.reward, finite.problem).logits
 
 
-@jax.jit
+def expert_logits(finite):
+    """The expert is soft-optimal for the environment's own reward."""
+    return solve(finite.mdp, finite.mdp.rewards, finite.problem).logits
+
+
 def expert_visits(finite):
-    """Those of the soft-optimal policy for the environment's own reward."""
-    mdp, problem = finite.mdp, finite.problem
-    expert = tabular.soft_value_iteration(mdp, mdp.rewards, problem).logits
-    return tabular.occupancy(mdp, expert, problem.discount)
+    return occupancy(finite.mdp, expert_logits(finite), finite.problem.discount)
 
 
 @jax.jit
@@ -47,11 +49,14 @@ def fisher(finite, logits):
     return tabular.fisher(finite.mdp, logits, finite.problem)
 
 
-@jax.jit
 def hypergradients(finite, weights, damping=0.0):
     """Implicit, by autodiff through the exact solution, and that of ML-IRL."""
+    return _hypergradients(finite, optimal_logits(finite), weights, damping)
+
+
+@jax.jit
+def _hypergradients(finite, logits, weights, damping):
     mdp, problem = finite.mdp, finite.problem
-    logits = tabular.soft_value_iteration(mdp, finite.reward, problem).logits
     args = mdp, logits, problem, weights
     return {
         "implicit": tabular.implicit_hypergradient(*args, damping=damping),
@@ -81,18 +86,16 @@ def relative(actual, expected):
     return jnp.max(jnp.abs(actual - expected)) / jnp.max(jnp.abs(expected))
 
 
-@jax.jit
 def demo_visits(finite, key):
     """Those of 10 demonstrations of 20 steps: no policy has exactly these."""
-    mdp, problem = finite.mdp, finite.problem
-    expert = tabular.soft_value_iteration(mdp, mdp.rewards, problem).logits
-    demos = rollout(mdp, softmax_table(expert), 10, key=key, horizon=20)
-    return tabular.demo_weights(demos, problem.discount, 3)
+    policy = softmax_table(expert_logits(finite))
+    demos = rollout(finite.mdp, policy, 10, key=key, horizon=20)
+    return demo_weights(demos, finite.problem.discount, 3)
 
 
 def test_at_the_optimum_the_hessian_is_temperature_times_fisher(finite, close):
     """Fails if `fisher` or `inner_loss` drops the discount, or the loss its sign."""
-    logits = optimal(finite).logits
+    logits = optimal_logits(finite)
     alpha = finite.problem.temperature
     close(alpha * fisher(finite, logits), hessian(finite, logits), ROUNDING)
 
@@ -118,7 +121,7 @@ def test_the_identity_needs_only_that_the_class_contains_the_optimum(
 
     Fails like the one for the full table.
     """
-    best = optimal(finite).logits
+    best = optimal_logits(finite)
     features = jr.normal(getkey(), (*best.shape, 4), jnp.float64)
 
     jacobian = features.reshape(-1, 4)
@@ -261,14 +264,14 @@ def test_for_finite_data_it_is_not(finite, getkey):
 
 
 @jax.jit
-def damped(finite, weights, damping):
+def damped(finite, logits, weights, damping):
     """The same formula with every derivative taken by autodiff of the losses."""
     shape = finite.reward.shape
     inner = lambda theta, phi: tabular.inner_loss(
         finite.mdp, theta.reshape(shape), phi.reshape(shape), finite.problem
     )
     outer = lambda theta: tabular.outer_loss(theta.reshape(shape), weights)
-    theta, phi = optimal(finite).logits.reshape(-1), finite.reward.reshape(-1)
+    theta, phi = logits.reshape(-1), finite.reward.reshape(-1)
     curvature = jax.hessian(inner)(theta, phi) + damping * jnp.eye(theta.size)
     cross = jax.jacobian(jax.grad(inner), argnums=1)(theta, phi)
     solved = jnp.linalg.solve(curvature, jax.grad(outer)(theta))
@@ -283,7 +286,7 @@ def test_damping_enters_beside_temperature_times_fisher(finite, close):
     """
     weights = expert_visits(finite)
     actual = hypergradients(finite, weights, 0.1)["implicit"]
-    close(actual, damped(finite, weights, 0.1), ROUNDING)
+    close(actual, damped(finite, optimal_logits(finite), weights, 0.1), ROUNDING)
 
 
 def test_damping_shortens_the_gradient_more_than_it_turns_it(finite):
