@@ -99,7 +99,7 @@ def test_the_gap_is_the_excess_inner_loss(quadratic, close):
 
 
 def test_infinite_moments_are_the_limit_of_finite_ones(quadratic, close):
-    """Fails without the discount, the noise or the actions' spread in either."""
+    """Fails without the discount in either, or without the noise in one of them."""
     args = quadratic.lqr, expert_policy(quadratic), quadratic.problem.discount
     close(moments(*args), moments(*args, horizon=1000), ROUNDING)
 

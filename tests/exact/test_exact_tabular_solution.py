@@ -118,7 +118,7 @@ def test_no_policy_beats_finite_soft_value_iteration(tiny, close):
 
 
 def test_visits_are_those_of_all_episodes(tiny, close):
-    """Fails without the discount or the policy, or with transitions transposed."""
+    """Fails without the discount, or with transitions transposed."""
     args = tiny.mdp, tiny.logits
     episodes, probabilities = enumerate_episodes(*args, 4)
     weighted = jax.vmap(
