@@ -25,8 +25,8 @@ class ActionValue(eqx.Module):
     """`Q = g(network(z))`, with `z` the normalized input and a steep, odd `g`.
 
     The input is the observation, followed by the action if that is a vector. Since
-    `g(u) = sign(u) ((|u| + 1)^2 - 1)`, values may be thousands far from home and still
-    be told apart to tenths near it.
+    `g(u) = u (|u| + 2)`, values may be thousands far from home and still be told apart
+    to tenths near it.
     """
 
     network: MLP
@@ -67,7 +67,7 @@ class ActionValue(eqx.Module):
 
 
 def _stretch(u: Float[Array, "..."]) -> Float[Array, "..."]:
-    return jnp.sign(u) * ((jnp.abs(u) + 1) ** 2 - 1)
+    return u * (jnp.abs(u) + 2)
 
 
 def action_value(

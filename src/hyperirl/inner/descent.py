@@ -29,11 +29,25 @@ def descend(
     learning_rate: Float[Array, ""],
 ) -> tuple[Any, optax.OptState]:
     """One step of Adam down the gradient of `loss`."""
+    module, moments, _ = descend_with(
+        lambda module: (loss(module), None), module, moments, learning_rate
+    )
+    return module, moments
+
+
+def descend_with(
+    loss: Callable[[Any], tuple[Float[Array, ""], Any]],
+    module: Any,
+    moments: optax.OptState,
+    learning_rate: Float[Array, ""],
+) -> tuple[Any, optax.OptState, Any]:
+    """The same for a loss that also returns something else, which is passed on."""
     params, rest = partition(module)
-    grads = jax.grad(lambda params: loss(eqx.combine(params, rest)))(params)
+    at = lambda params: loss(eqx.combine(params, rest))
+    grads, other = jax.grad(at, has_aux=True)(params)
     with jax.numpy_dtype_promotion("standard"):  # Adam mixes float and int.
         direction, moments = _ADAM.update(grads, moments)
     params = jax.tree.map(
         lambda p, d: p - learning_rate.astype(p.dtype) * d, params, direction
     )
-    return eqx.combine(params, rest), moments
+    return eqx.combine(params, rest), moments, other

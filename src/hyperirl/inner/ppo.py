@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.inner.acting import Actors, Batch, act, distributions, start
 from hyperirl.inner.critic import Critic, critic, critic_loss
-from hyperirl.inner.descent import descend, moments
+from hyperirl.inner.descent import descend, descend_with, moments
 from hyperirl.inner.report import report_on, soft_values
 from hyperirl.inner.solver import (
     AbstractInnerSolver,
@@ -69,13 +69,15 @@ class PPO(AbstractInnerSolver):
     """Clipped policy improvement from batches of `num_envs * num_steps` steps.
 
     The learning rates fall linearly during a solve, to the share `final_rate` of
-    themselves: that is what lets the policy settle.
+    themselves: that is what lets the policy settle. An update ends early when it has
+    moved the policy by `max_kl` nats a step.
     """
 
     learning_rate: Float[Array, ""] = hyperparameter(2e-3)
     critic_rate: Float[Array, ""] = hyperparameter(1e-3)
     final_rate: Float[Array, ""] = hyperparameter(0.1)
     clip: Float[Array, ""] = hyperparameter(0.2)
+    max_kl: Float[Array, ""] = hyperparameter(0.05)
     trace: Float[Array, ""] = hyperparameter(0.95)
     num_envs: int = eqx.field(static=True, default=64)
     num_steps: int = eqx.field(static=True, default=128)
@@ -164,15 +166,18 @@ class PPO(AbstractInnerSolver):
         scale = jnp.maximum(jnp.std(advantages), problem.temperature)
         arrays, rest = eqx.partition((state.policy, value), eqx.is_array)
 
+        def loss(policy: AbstractPolicy, part: Samples):
+            loss, kl = self.policy_loss(policy, part, problem)
+            return loss / scale, kl
+
         def step(carry, rows):
-            arrays, (policy_moments, critic_moments) = carry
+            arrays, (policy_moments, critic_moments), kl = carry
             policy, value = eqx.combine(arrays, rest)
             part = jax.tree.map(lambda x: x[rows], samples)
-            policy, policy_moments = descend(
-                lambda policy: self.policy_loss(policy, part, problem) / scale,
-                policy,
-                policy_moments,
-                share * self.learning_rate,
+            # Once the policy is too far from where the batch was made, it stays.
+            rate = jnp.where(kl < self.max_kl, share * self.learning_rate, 0.0)
+            policy, policy_moments, kl = descend_with(
+                lambda policy: loss(policy, part), policy, policy_moments, rate
             )
             value, critic_moments = descend(
                 lambda value: critic_loss(value, part.observations, part.values),
@@ -181,10 +186,10 @@ class PPO(AbstractInnerSolver):
                 share * self.critic_rate,
             )
             arrays = eqx.filter((policy, value), eqx.is_array)
-            return (arrays, (policy_moments, critic_moments)), None
+            return (arrays, (policy_moments, critic_moments), kl), None
 
-        start = arrays, state.moments
-        (arrays, moments), _ = jax.lax.scan(step, start, self._minibatches(key))
+        start = arrays, state.moments, jnp.zeros((), jnp.float32)
+        (arrays, moments, _), _ = jax.lax.scan(step, start, self._minibatches(key))
         policy, value = eqx.combine(arrays, rest)
         after = distributions(policy, samples.observations)
         kl = jnp.mean(jax.vmap(lambda p, q: p.kl(q))(after, samples.behavior))
@@ -203,8 +208,8 @@ class PPO(AbstractInnerSolver):
 
     def policy_loss(
         self, policy: AbstractPolicy, samples: Samples, problem: Problem
-    ) -> Float[Array, ""]:
-        """`-min(ratio A, clip(ratio) A) + alpha KL(new, old)`, averaged."""
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """`-min(ratio A, clip(ratio) A) + alpha KL(new, old)`, and the KL; averaged."""
         new = distributions(policy, samples.observations)
         log_prob = jax.vmap(lambda p, action: p.log_prob(action))
         log_ratio = log_prob(new, samples.actions) - log_prob(
@@ -214,7 +219,7 @@ class PPO(AbstractInnerSolver):
         clipped = jnp.clip(ratio, 1 - self.clip, 1 + self.clip)
         gain = jnp.minimum(ratio * samples.advantages, clipped * samples.advantages)
         kl = jax.vmap(lambda p, q: p.kl(q))(new, samples.behavior)
-        return jnp.mean(problem.temperature * kl - gain)
+        return jnp.mean(problem.temperature * kl - gain), jnp.mean(kl)
 
     def values(
         self, reward: Reward, state: PPOState, problem: Problem

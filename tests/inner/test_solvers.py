@@ -1,0 +1,249 @@
+"""Every solver reaches the exact soft-optimal policy, and says so."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from inner_problems import (
+    MDP,
+    PPO_SOLVER,
+    PROBLEM,
+    REINFORCE_SOLVER,
+    REWARD,
+    SAC_SOLVER,
+    SOMEHOW,
+    UNIFORM,
+    logits,
+    worst_kl,
+)
+
+from hyperirl import exact
+from hyperirl.environments import LQR, CartPole
+from hyperirl.inner import (
+    PPO,
+    SoftRiccati,
+    SoftValueIteration,
+    solve_until,
+    train,
+    true_reward,
+)
+from hyperirl.inner.budgets import Budget
+from hyperirl.policies import linear_gaussian, mlp_policy
+from hyperirl.problem import Problem, problem
+from hyperirl.rewards import TableReward
+
+# Solver, updates, and a bound on the KL to the soft-optimal policy in the worst state.
+SAMPLING = {
+    "ppo": (PPO_SOLVER, 60, 0.02),  # 123,000 steps.
+    "sac": (SAC_SOLVER, 1500, 0.02),  # 26,000 steps.
+    "reinforce": (REINFORCE_SOLVER, 200, 0.02),  # 450,000 steps.
+}
+sampling = pytest.mark.parametrize("name", SAMPLING)
+
+
+def solve(solver, updates, *, seed, policy=UNIFORM, reward=REWARD, problem=PROBLEM):
+    state_key, key = jr.split(jr.key(seed))
+    state = solver.init(MDP, policy, key=state_key)
+    return solver.solve(MDP, reward, state, problem, updates, key=key)
+
+
+@sampling
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_sampling_solvers_reach_the_soft_optimal_policy(name, seed):
+    solver, updates, bound = SAMPLING[name]
+    state, report = solve(solver, updates, seed=seed)
+    assert worst_kl(logits(state.policy)) < bound
+    # The uniform policy is far away, so that this is an achievement.
+    assert worst_kl(logits(UNIFORM)) > 50 * bound
+    # The report knows: its gap is exact, its numbers those of the policy.
+    gap = exact.tabular.optimality_gap(MDP, logits(state.policy), MDP.rewards, PROBLEM)
+    np.testing.assert_allclose(report.gap, gap, rtol=1e-3, atol=1e-6)
+    value = -exact.tabular.inner_loss(MDP, logits(state.policy), MDP.rewards, PROBLEM)
+    np.testing.assert_allclose(report.soft_return, value, rtol=0.15)
+    # Little but noise is left of the gradient.
+    assert report.gradient_norm < 0.15 * float(first_gradient())
+    assert report.kl < 1e-3
+
+
+@jax.jit
+def first_gradient():
+    loss = lambda x: exact.tabular.inner_loss(MDP, x, MDP.rewards, PROBLEM)
+    return jnp.linalg.norm(jax.grad(loss)(jnp.zeros(MDP.rewards.shape, jnp.float64)))
+
+
+@sampling
+def test_a_solve_can_be_interrupted_and_resumed(name):
+    """State goes through plain arrays and back; what follows is the same to the bit."""
+    solver = SAMPLING[name][0]
+    first, _ = solve(solver, 2, seed=0)
+    leaves, structure = jax.tree.flatten(first)
+    restored = jax.tree.unflatten(structure, [jnp.asarray(np.array(x)) for x in leaves])
+    results = [
+        solver.solve(MDP, REWARD, state, PROBLEM, 3, key=jr.key(7))
+        for state in (first, restored)
+    ]
+    assert eqx.tree_equal(*results)
+    changed = not np.array_equal(logits(results[0][0].policy), logits(first.policy))
+    assert changed
+
+
+class CountedReward(eqx.Module):
+    """Counts how often Python runs it: that is, how often it is traced."""
+
+    table: TableReward
+    traces: list = eqx.field(static=True)
+
+    def __call__(self, observation, action):
+        self.traces.append(None)
+        return self.table(observation, action)
+
+
+class Counter(list):
+    """A list that is the same for JAX whatever it holds."""
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return id(self)
+
+
+@sampling
+def test_changing_numbers_compiles_nothing(name):
+    solver, traces = SAMPLING[name][0], Counter()
+    state = solver.init(MDP, UNIFORM, key=jr.key(0))
+    counted = lambda table: CountedReward(TableReward(table), traces)
+    solver.solve(MDP, counted(MDP.rewards), state, PROBLEM, 1, key=jr.key(1))
+    before = len(traces)
+    assert before > 0
+    faster = eqx.tree_at(lambda s: s.learning_rate, solver, jnp.float32(0.1))
+    state, report = faster.solve(
+        MDP, counted(2 * MDP.rewards), state, problem(0.3, 0.8), 2, key=jr.key(2)
+    )
+    assert len(traces) == before
+    assert report.steps > 0
+
+
+@sampling
+def test_the_temperature_and_the_reward_are_the_problems_own(name):
+    """Another temperature has another answer, which the solver finds as well."""
+    solver, updates, _ = SAMPLING[name]
+    hot = Problem(jnp.float32(4.0), PROBLEM.discount)
+    state, _ = solve(solver, updates, seed=3, problem=hot)
+    best = exact.tabular.soft_value_iteration(MDP, MDP.rewards, hot).logits
+    found = jax.nn.softmax(logits(state.policy))
+    np.testing.assert_allclose(found, jnp.exp(best), atol=0.08)
+    cold = exact.tabular.soft_value_iteration(MDP, MDP.rewards, PROBLEM).logits
+    assert jnp.max(jnp.abs(jnp.exp(cold) - jnp.exp(best))) > 0.3
+
+
+def test_soft_value_iteration_is_exact_after_one_update():
+    state, report = solve(SoftValueIteration(), 1, seed=0, policy=SOMEHOW)
+    assert worst_kl(logits(state.policy)) < 1e-10
+    assert report.gap < 1e-6 and report.gradient_norm < 1e-4
+    unmoved, before = solve(SoftValueIteration(), 0, seed=0, policy=SOMEHOW)
+    np.testing.assert_array_equal(logits(unmoved.policy), logits(SOMEHOW))
+    assert before.gap > 0.1 and before.soft_return < report.soft_return
+    gap = report.soft_return - before.soft_return
+    np.testing.assert_allclose(before.gap, gap, rtol=1e-4)
+
+
+def test_soft_riccati_is_exact_after_one_update():
+    lqr = LQR()
+    start = linear_gaussian(
+        jnp.full((2, 4), 0.7, jnp.float32), jnp.eye(2, dtype=jnp.float32)
+    )
+    state = SoftRiccati().init(lqr, start, key=jr.key(0))
+    call = lambda n: SoftRiccati().solve(
+        lqr, true_reward(lqr), state, problem(), n, key=jr.key(0)
+    )
+    solved, report = call(1)
+    _, before = call(0)
+    best = exact.lqr.soft_optimal_policy(lqr, true_reward(lqr), problem())
+    for ours, theirs in zip(
+        jax.tree.leaves(solved.policy), jax.tree.leaves(best), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    assert report.gap < 1e-6 < 0.1 < before.gap
+    gap = report.soft_return - before.soft_return
+    np.testing.assert_allclose(before.gap, gap, rtol=1e-3)
+
+
+def test_exact_solvers_refuse_what_they_cannot_solve():
+    network = mlp_policy(4, MDP.action_space, key=jr.key(0), hidden=(4,))
+    with pytest.raises(ValueError, match="softmax table"):
+        SoftValueIteration().init(MDP, network, key=jr.key(0))
+    with pytest.raises(ValueError, match="solves tabular"):
+        SoftValueIteration().init(CartPole(), UNIFORM, key=jr.key(0))
+    with pytest.raises(ValueError, match="solves LQR"):
+        SoftRiccati().init(MDP, UNIFORM, key=jr.key(0))
+
+
+LQR_SOLVER = PPO(num_steps=100, learning_rate=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_ppo_solves_the_papers_lqr(seed):
+    """From a policy that lets the state run away, in 800,000 steps."""
+    lqr, reward = LQR(), true_reward(LQR())
+    policy = linear_gaussian(
+        jnp.zeros((2, 4), jnp.float32), 0.6 * jnp.eye(2, dtype=jnp.float32)
+    )
+    state = LQR_SOLVER.init(lqr, policy, key=jr.key(seed))
+    for call in range(5):
+        state, report = LQR_SOLVER.solve(
+            lqr, reward, state, problem(), 25, key=jr.fold_in(jr.key(seed), call)
+        )
+    assert report.steps == 25 * 6400
+    gap = exact.lqr.optimality_gap(lqr, state.policy, reward, problem())
+    kl = gap / 0.1 * (1 - 0.99)  # The mean over the discounted visits.
+    assert kl < 0.03
+    # The report samples states, and stops at the horizon, with 0.37 of the weight left.
+    np.testing.assert_allclose(report.gap, gap, rtol=0.5)
+
+
+def test_solve_until_keeps_its_budgets():
+    state = PPO_SOLVER.init(MDP, UNIFORM, key=jr.key(0))
+    run = lambda budget, **options: solve_until(
+        PPO_SOLVER, MDP, REWARD, state, PROBLEM, budget, key=jr.key(1), **options
+    )[1]
+    per_update = PPO_SOLVER.steps_per_update
+    assert run(Budget(steps=7 * per_update), updates_per_call=3).steps == 7 * per_update
+    assert run(Budget(seconds=1e-3), updates_per_call=1).steps == per_update
+    calls = []
+    done = run(
+        Budget(steps=10**9, tolerance=0.3),
+        callback=lambda state, progress: calls.append(progress.report.gap),
+    )
+    assert done.report.gap < 0.3 <= min(calls[:-1])
+    with pytest.raises(ValueError, match="never end"):
+        Budget()
+    with pytest.raises(ValueError, match="must be positive"):
+        Budget(steps=0)
+
+
+def test_train_records_a_curve_and_is_reproducible():
+    run = lambda seed: train(
+        MDP,
+        problem=PROBLEM,
+        solver=PPO_SOLVER,
+        policy=UNIFORM,
+        budget=Budget(steps=4 * PPO_SOLVER.steps_per_update),
+        seed=seed,
+        updates_per_call=2,
+    )
+    result = run(0)
+    steps = [point.steps for point in result.curve]
+    assert steps == [2 * PPO_SOLVER.steps_per_update, 4 * PPO_SOLVER.steps_per_update]
+    assert result.curve[1].report.gap < result.curve[0].report.gap
+    assert result.curve[1].soft_return > result.curve[0].soft_return
+    assert eqx.tree_equal(result.policy, run(0).policy)
+    assert not eqx.tree_equal(result.policy, run(1).policy)
+
+
+def test_settings_that_cannot_work_are_refused():
+    with pytest.raises(ValueError, match="equal minibatches"):
+        PPO(num_envs=3, num_steps=5, num_minibatches=2)
