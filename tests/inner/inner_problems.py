@@ -3,6 +3,7 @@
 Sharing them also shares the compiled programs, which is where the time goes.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -12,11 +13,34 @@ from hyperirl.environments import random_mdp
 from hyperirl.inner import PPO, SAC, Reinforce
 from hyperirl.policies import softmax_table
 from hyperirl.problem import problem
-from hyperirl.rewards import TableReward
+from hyperirl.rewards import AbstractReward, TableReward
+
+
+class Counter(list):
+    """A list that is the same for JAX whatever it holds."""
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return id(self)
+
+
+class CountedReward(AbstractReward):
+    """Notes every time Python runs it: that is, every time it is traced."""
+
+    table: TableReward
+    traces: Counter = eqx.field(static=True)
+
+    def __call__(self, observation, action):
+        self.traces.append(None)
+        return self.table(observation, action)
+
 
 MDP = random_mdp(4, 3, key=jr.key(0), stop=0.02, horizon=60)
 PROBLEM = problem(temperature=1.0, discount=0.9)
-REWARD = TableReward(MDP.rewards)
+TRACES = Counter()
+REWARD = CountedReward(TableReward(MDP.rewards), TRACES)
 UNIFORM = softmax_table(jnp.zeros(MDP.rewards.shape, jnp.float32))
 SOMEHOW = softmax_table(jr.normal(jr.key(1), MDP.rewards.shape, jnp.float32))
 
