@@ -23,7 +23,7 @@ LAYERS = [
     {"evaluate"},
     {"learning"},
     {"report"},
-    {"sweep"},
+    {"experiments"},
     {"cli"},
     {"__init__", "__main__"},
 ]

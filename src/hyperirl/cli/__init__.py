@@ -16,6 +16,7 @@ from hyperirl.cli.demos import Demos
 from hyperirl.cli.evaluate import Evaluate
 from hyperirl.cli.learn import Learn, Resume
 from hyperirl.cli.report import Report
+from hyperirl.cli.reproduce import Reproduce
 from hyperirl.cli.train import Train
 from hyperirl.cli.version import Version
 
@@ -25,6 +26,7 @@ Command = (
     | Annotated[Resume, tyro.conf.subcommand("resume")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Demos, tyro.conf.subcommand("demos")]
     | Annotated[Version, tyro.conf.subcommand("version")]

@@ -1,0 +1,66 @@
+"""`hyperirl reproduce`: the paper's tables and figures, with ours beside them."""
+
+import dataclasses
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from hyperirl.cli.cells import cell_runner
+from hyperirl.experiments.reproduce import NAMES, SEEDS, Budget, Name, reproduce
+
+
+@dataclasses.dataclass(frozen=True)
+class Reproduce:
+    """Run an experiment of the paper, and put our numbers beside its own.
+
+    Writes OUT/NAME/results.json, table.md, figure.svg and figure.png, and adds to
+    OUT/report.html. What is finished is not run again, so the same command goes on
+    after it was stopped.
+
+    For example:
+        hyperirl reproduce identities
+        hyperirl reproduce damping --budget standard --workers 2
+        hyperirl reproduce all --budget quick --out results/quick
+        hyperirl reproduce final-performance --budget full --ray 10.0.0.1:6379
+    """
+
+    name: Annotated[Name | Literal["all"], tyro.conf.Positional]
+    """Which experiment."""
+    budget: Budget = "quick"
+    """quick: minutes, to see that it works. standard: five seeds, scaled down. full:
+    the paper's own counts."""
+    seeds: int | None = None
+    """Repetitions; 1 for quick, 5 for the others."""
+    out: Path = Path("results")
+    """Folder of all results."""
+    workers: int | None = None
+    """Processes at a time; half of the cores by default. Timed experiments use one."""
+    ray: tuple[str, ...] | None = None
+    """Run on Ray instead: on a cluster, if its address is given, or on one started
+    here."""
+
+    def run(self) -> None:
+        """Does one or all, and says where the results are."""
+        seeds = SEEDS[self.budget] if self.seeds is None else self.seeds
+        if seeds < 1:
+            raise ValueError(f"`--seeds` must be at least 1, got {seeds}.")
+        try:
+            for name in NAMES if self.name == "all" else (self.name,):
+                began = time.monotonic()
+                run_cells = cell_runner(self.out, self.workers, self.ray, name)
+                failed = reproduce(name, self.budget, seeds, self.out, run_cells)
+                table = (self.out / name / "table.md").read_text()
+                print(f"\n{table}\n{name}: {time.monotonic() - began:.0f} s.")
+                if failed:
+                    print(
+                        f"{len(failed)} cells failed; see {self.out / name / 'logs'}."
+                    )
+        except KeyboardInterrupt:
+            command = shlex.join(["hyperirl", *sys.argv[1:]])
+            print(f"Stopped; nothing finished is lost. Go on:  {command}")
+            raise SystemExit(130) from None
+        print(f"Everything so far is in {self.out / 'report.html'}")

@@ -1,0 +1,184 @@
+"""A cell that learns a reward: a run folder, and perhaps an evaluation of it.
+
+A cell that was killed goes on from the checkpoint of its run.
+"""
+
+import dataclasses
+import itertools
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from hyperirl import evaluate, saving
+from hyperirl.experiments.cell import Cell, Result
+from hyperirl.experiments.expert import demos_path
+from hyperirl.learning import Diverged, LearnConfig, complete, from_dict, paper
+from hyperirl.learning.loop import run as run_learning
+from hyperirl.learning.setup import load_demos, make_environment
+from hyperirl.problem import problem
+from hyperirl.runs import RunFolder, load_metadata
+
+# What is kept of every outer step, to be drawn.
+_COLUMNS = (
+    "step seconds step_seconds outer_loss nll_valid floor_valid true_return rank_corr "
+    "inner_gap snr damping certificate effective_dimension agent_episodes"
+).split()
+
+
+class TimeIsUp(KeyboardInterrupt):
+    """Stops a run like Ctrl-C does: it is saved first."""
+
+
+def learning(
+    experiment: str,
+    config: Mapping[str, Any],
+    *,
+    preset: str = "tuned",
+    warm_seconds: float | None = None,
+    evaluation: Mapping[str, Any] | None = None,
+    expert: Cell | None = None,
+) -> Cell:
+    """A cell that learns.
+
+    Args:
+        experiment: Whose cell.
+        config: Fields of `LearnConfig` that are not the defaults.
+        preset: `tuned`, or `paper` for the settings of the paper's authors.
+        warm_seconds: When to stop, by a clock that stands still during compilation.
+        evaluation: `budget` and `seeds` of the fresh policies, if it is evaluated.
+        expert: The cell that made the demonstrations, if it was one; of the same
+            experiment.
+    """
+    settings = {"preset": preset, "config": dict(config)}
+    settings |= {"warm_seconds": warm_seconds, "evaluation": evaluation}
+    settings |= {"expert": None if expert is None else expert.id}
+    return Cell(experiment, __name__, settings)
+
+
+def settled(settings: Mapping[str, Any]) -> LearnConfig:
+    """The complete config of a cell that learns."""
+    config = from_dict(settings["config"])
+    return complete(paper(config) if settings["preset"] == "paper" else config)
+
+
+def run(settings: Mapping[str, Any], folder: Path) -> Result:
+    """Learns, or goes on learning; then evaluates, if that is asked for."""
+    compiling = _listen_for_compilation()
+    began = time.monotonic()
+    config = settled(settings)
+    if settings["expert"] is not None:
+        path = demos_path(folder.parent, settings["expert"])
+        config = dataclasses.replace(config, demos=str(path))
+    if (folder / "config.json").exists():
+        runs = RunFolder.open(folder)
+    else:
+        runs = RunFolder.create(folder, dataclasses.asdict(config), ["cell"])
+    diverged = _learn(config, runs, settings["warm_seconds"])
+    rows = runs.metrics()
+    result = {
+        "config": dataclasses.asdict(config),
+        "rows": {key: [row.get(key) for row in rows] for key in _COLUMNS},
+        "diverged": diverged,
+        "learn_seconds": time.monotonic() - began,
+        "warm_seconds": warm_clock(rows)[-1] if rows else 0.0,
+        "warm_step_seconds": _typical_step(rows),
+        "best_nll_valid": rows[-1].get("best_nll_valid") if rows else None,
+        "compile_seconds": sum(compiling),
+    }
+    if settings["evaluation"] is not None and runs.policy_path.exists():
+        result["evaluation"] = _evaluate(config, runs, settings["evaluation"])
+    return result
+
+
+def _learn(config: LearnConfig, runs: RunFolder, limit: float | None) -> str | None:
+    """Runs until the steps or the time are used up; returns why it diverged."""
+    kept = _checkpoint_step(runs)  # Later steps are done again.
+    rows = [row for row in runs.metrics() if row["step"] <= kept]
+
+    def late() -> bool:
+        return limit is not None and bool(rows) and warm_clock(rows)[-1] >= limit
+
+    def stop_in_time(row: Mapping[str, Any]) -> None:
+        rows.append(dict(row))
+        if late():
+            raise TimeIsUp
+
+    if late() and runs.policy_path.exists():  # It was killed while being evaluated.
+        return None
+    try:
+        run_learning(config, runs, on_step=stop_in_time)
+    except TimeIsUp:
+        return None
+    except Diverged as error:
+        return str(error)
+    return None
+
+
+def _checkpoint_step(runs: RunFolder) -> int:
+    path = runs.path / "checkpoint.npz"
+    return load_metadata(path)["step"] if path.exists() else 0
+
+
+def warm_clock(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Seconds of learning at the end of each step, without the steps that compile.
+
+    A program is compiled for each number of trajectories, when it is first used.
+    """
+    clock, spent, seen = [], 0.0, set()
+    for row in rows:
+        episodes = row.get("agent_episodes")
+        if episodes in seen or episodes is None:  # Cloning has none, and one step.
+            spent += row["step_seconds"]
+        seen.add(episodes)
+        clock.append(spent)
+    return clock
+
+
+def _typical_step(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """The median of the steps that do not compile."""
+    ends = itertools.pairwise(warm_clock(rows))
+    times = [end - start for start, end in ends if end > start]
+    return statistics.median(times) if times else None
+
+
+def _evaluate(
+    config: LearnConfig, runs: RunFolder, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    loaded = load_demos(config)
+    environment = make_environment(config, loaded)
+    policy = saving.load_policy(runs.policy_path)
+    ranking = evaluate.ranking_of_demos(environment, loaded)
+    common: dict[str, Any] = dict(
+        seed=config.seed, ranking=ranking, policy_for=evaluate.policies_like(policy)
+    )
+    if not runs.reward_path.exists():
+        found = evaluate.evaluate_policy(environment, policy, loaded, **common)
+    else:
+        found = evaluate.evaluate(
+            environment,
+            saving.load_reward(runs.reward_path),
+            loaded,
+            problem(config.temperature, config.discount),
+            training=evaluate.Training(budget=settings["budget"]),
+            seeds=settings["seeds"],
+            transfer=False,
+            **common,
+        )
+    runs.save_json("evaluation.json", found)
+    return {name: value for name, value in found.items() if name != "curves"}
+
+
+def _listen_for_compilation() -> list[float]:
+    """Seconds of compilation, also of what the cache saved: as in a first run."""
+    seconds: list[float] = []
+
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event.endswith(("/backend_compile_duration", "/compile_time_saved_sec")):
+            seconds.append(duration_secs)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    return seconds
