@@ -12,11 +12,13 @@ from typing import Annotated
 import tyro
 
 from hyperirl._jax import enable_compilation_cache
+from hyperirl.cli.compare import Compare
 from hyperirl.cli.demos import Demos
 from hyperirl.cli.evaluate import Evaluate
 from hyperirl.cli.learn import Learn, Resume
 from hyperirl.cli.report import Report
 from hyperirl.cli.reproduce import Reproduce
+from hyperirl.cli.sweep import Sweep
 from hyperirl.cli.train import Train
 from hyperirl.cli.version import Version
 
@@ -26,6 +28,8 @@ Command = (
     | Annotated[Resume, tyro.conf.subcommand("resume")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Sweep, tyro.conf.subcommand("sweep")]
+    | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Demos, tyro.conf.subcommand("demos")]

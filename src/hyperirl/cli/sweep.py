@@ -1,0 +1,80 @@
+"""`hyperirl sweep`: many runs, over settings and seeds."""
+
+import dataclasses
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from hyperirl.cli.cells import cell_runner
+from hyperirl.learning.config import LearnConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """Learn with all combinations of some settings, each with several seeds.
+
+    Runs are kept in OUT/runs. What is finished is not run again, so the same command
+    goes on after it was stopped.
+
+    For example:
+        hyperirl sweep --env lqr --set damping=0.1,1 --seeds 3 --out runs/damping
+        hyperirl sweep --set method=fisher,ml-irl --set policy_hidden=32x32,64x64
+        hyperirl sweep --env lqr --set learning_rate=1e-2,3e-2 --ray
+    """
+
+    config: tyro.conf.OmitArgPrefixes[LearnConfig]
+    set: Annotated[
+        tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="FIELD=V,V")
+    ] = ()
+    """A setting and its values; repeat it for others. Sizes are written 32x32."""
+    seeds: int = 3
+    """Runs of each combination; their seeds follow `--seed`."""
+    out: Path = Path("runs/sweep")
+    """Folder of the sweep."""
+    paper: tyro.conf.FlagCreatePairsOff[bool] = False
+    """The settings of the paper's authors, where no others are given."""
+    workers: int | None = None
+    """Processes at a time; half of the cores by default."""
+    ray: tuple[str, ...] | None = None
+    """Run on Ray instead: on a cluster, if its address is given, or on one started
+    here."""
+
+    def run(self) -> None:
+        """Does what is not done yet, then compares."""
+        from hyperirl.experiments.cell import finished
+        from hyperirl.experiments.sweep import sweep_cells
+
+        preset = "paper" if self.paper else "tuned"
+        cells = sweep_cells(self.config, self.set, self.seeds, preset)
+        done = finished(cells, self.out)
+        left = [cell for cell in cells if cell.id not in done]
+        print(f"{len(cells)} runs, {len(done)} of them done before, in {self.out}")
+        run_cells = cell_runner(self.out, self.workers, self.ray, "sweep")
+        try:
+            failed = run_cells(left, False) if left else {}
+        except KeyboardInterrupt:
+            command = shlex.join(["hyperirl", *sys.argv[1:]])
+            print(f"Stopped; nothing finished is lost. Go on:  {command}")
+            raise SystemExit(130) from None
+        if failed:
+            print(f"{len(failed)} runs failed; their last words: {self.out / 'logs'}")
+        if len(failed) < len(cells):
+            print_comparison([self.out])
+        print(f"Compare again:  hyperirl compare {self.out}")
+
+
+def print_comparison(paths: list[Path]) -> None:
+    """A table in the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from hyperirl.experiments.compare import compare
+
+    found = compare(paths)
+    table = Table(*found.headings.values(), box=None)
+    for row in found.texts():
+        table.add_row(*row)
+    Console(highlight=False).print(table)

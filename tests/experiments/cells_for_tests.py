@@ -1,0 +1,17 @@
+"""A kind of cell that does nothing, slowly, and keeps a journal of its starts."""
+
+import os
+import time
+from pathlib import Path
+
+
+def run(settings, folder: Path):
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "journal", "a") as journal:
+        journal.write(f"{os.getpid()}\n")
+    if settings.get("refuse"):
+        raise ValueError("this cell cannot be done")
+    if settings.get("always_die"):
+        os._exit(9)
+    time.sleep(settings.get("seconds", 0))
+    return {"value": 10 * settings["seed"], "nan": float("nan")}
