@@ -95,12 +95,8 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
         Table("Held-out NLL and divergence", first | nll | diverged, rows),
     ]
     config = done[next(iter(done))]["config"] if done else {}
-    return Outcome(
-        tables,
-        lambda figure: _draw(figure, cells, done, rows),
-        (9, 3.6),
-        _notes(config),
-    )
+    draw = lambda figure: _draw(figure, cells, done, rows)
+    return Outcome(tables, draw, (9.0, 3.6), _notes(config))
 
 
 def _draw(figure: "Figure", cells, done: Done, rows: list[dict[str, Any]]) -> None:

@@ -54,7 +54,11 @@ def render(
 
 
 def line(
-    axes: "Axes", index: int, label: str, x: Sequence[float], values: Sequence[Any]
+    axes: "Axes",
+    index: int,
+    label: str,
+    x: Sequence[int | float],
+    values: Sequence[Any],
 ) -> None:
     """A line through means, with bars for their intervals."""
     y = np.array([mean_of(value) for value in values])

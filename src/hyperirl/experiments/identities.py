@@ -218,7 +218,7 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
     ]
     table = Table("Largest relative error (the paper proves 0)", headings, rows)
     draw = lambda figure: _draw(figure, cells, done)
-    return Outcome([table], draw, (8, 3.6), notes)
+    return Outcome([table], draw, (8.0, 3.6), notes)
 
 
 def _errors(cells: Sequence[Cell], done: Done, problem: str, name: str) -> list[float]:

@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 from hyperirl.experiments import figures
 from hyperirl.experiments.cell import Cell, Result, finished
@@ -36,6 +36,7 @@ Done = Mapping[str, Result]
 RunCells = Callable[[Sequence[Cell], bool], Mapping[str, str]]
 
 
+@runtime_checkable
 class Experiment(Protocol):
     """What a module of this package offers."""
 

@@ -1,0 +1,188 @@
+"""Time for each outer step, and peak memory: each method in fresh processes.
+
+The paper's tables on computational efficiency. A first process compiles; those after it
+find the programs in the cache and are measured, so that neither their time nor their
+memory is the compiler's.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hyperirl.experiments import figures
+from hyperirl.experiments.cell import Cell, Result
+from hyperirl.experiments.learn import learning
+from hyperirl.experiments.numbers import mean_of, over_seeds
+from hyperirl.experiments.outcome import Outcome, Table
+from hyperirl.experiments.reproduce import Budget, Done
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Time per outer step and peak memory"
+ALONE = True
+
+# By environment and method: seconds a step, MB, gains of memory and time over explicit.
+_PAPER: dict[tuple[str, str], tuple[str, ...]] = {
+    ("cartpole", "ML-IRL"): ("510.20 ± 120.77", "645.57 ± 1.56", "–", "–"),
+    ("cartpole", "explicit"): ("1464.41", "644.57", "1.00×", "1.00×"),
+    ("cartpole", "sketch, m = 8"): (
+        "1132.08 ± 130.33",
+        "662.14 ± 30.00",
+        "0.97×",
+        "1.29×",
+    ),
+    ("lqr", "ML-IRL"): ("53.61 ± 6.57", "779.83 ± 120.03", "–", "–"),
+    ("lqr", "explicit"): ("1037.76 ± 120.69", "929.61 ± 198.11", "1.00×", "1.00×"),
+    ("lqr", "sketch, m = 32"): ("995.66 ± 91.16", "725.48 ± 99.84", "1.28×", "1.04×"),
+    ("lqr", "sketch, m = 64"): (
+        "1171.03 ± 188.30",
+        "710.89 ± 102.31",
+        "1.31×",
+        "0.89×",
+    ),
+    ("lqr", "sketch, m = 128"): (
+        "1042.90 ± 160.41",
+        "767.64 ± 122.08",
+        "1.21×",
+        "0.99×",
+    ),
+    ("lqr", "sketch, m = 256"): ("1316.88", "844.58", "1.10×", "0.79×"),
+}
+_SIZES: dict[str, dict[Budget, tuple[int, ...]]] = {
+    "cartpole": {"quick": (8,), "standard": (8,), "full": (8,)},
+    "lqr": {"quick": (32,), "standard": (32, 64, 128, 256), "full": (32, 64, 128, 256)},
+}
+_ENVIRONMENTS = {
+    "quick": ("lqr",),
+    "standard": ("cartpole", "lqr"),
+    "full": ("cartpole", "lqr"),
+}
+_STEPS = {"quick": 4, "standard": 6, "full": 20}
+_MOST_PROCESSES = {"quick": 1, "standard": 3, "full": 10}
+# How much of the paper's work for each outer step; the solve itself is not scaled.
+_SCALE: dict[str, dict[Budget, dict[str, Any]]] = {
+    "cartpole": {
+        "quick": dict(inner_updates=5, agent_episodes=50),
+        "standard": dict(inner_updates=10, agent_episodes=100),
+        "full": {},
+    },
+    "lqr": {
+        "quick": dict(inner_updates=100, agent_episodes=50, policy_hidden=(32, 32)),
+        "standard": dict(inner_updates=100, agent_episodes=100),
+        "full": {},
+    },
+}
+
+
+def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
+    """First one process a method that compiles; when all have, those that count."""
+    configs = [
+        dict(env=env) | method | _SCALE[env][budget]
+        for env in _ENVIRONMENTS[budget]
+        for method in (
+            dict(method="explicit"),
+            *(dict(method="sketch", sketch_size=m) for m in _SIZES[env][budget]),
+            dict(method="fisher"),
+            dict(method="ml-irl"),
+        )
+    ]
+    first = [
+        learning("efficiency", config | dict(steps=1), preset="paper")
+        for config in configs
+    ]
+    if any(cell.id not in done for cell in first):
+        return first
+    steps = dict(steps=_STEPS[budget])
+    return first + [
+        learning("efficiency", config | steps | dict(seed=seed), preset="paper")
+        for seed in range(min(seeds, _MOST_PROCESSES[budget]))
+        for config in configs
+    ]
+
+
+def _name(config: Mapping[str, Any]) -> str:
+    names = {"fisher": "ours (auto)", "ml-irl": "ML-IRL", "explicit": "explicit"}
+    sketch = f"sketch, m = {config.get('sketch_size')}"
+    return names.get(config["method"], sketch)
+
+
+def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
+    """A table for each environment."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for cell in cells:
+        config = cell.settings["config"]
+        if cell.id in done and config["steps"] > 1:
+            key = config["env"], _name(config)
+            groups.setdefault(key, []).append(done[cell.id])
+    rows = [_row(env, name, results) for (env, name), results in groups.items()]
+    for row in rows:
+        base = [r for r in rows if (r["env"], r["method"]) == (row["env"], "explicit")]
+        for key, gain in (("seconds", "speedup"), ("peak_mb", "memory_gain")):
+            values = mean_of(base[0][key]), mean_of(row[key])
+            row[gain] = values[0] / values[1] if base else None
+    headings = {
+        "method": "method",
+        "paper_seconds": "s / outer step, paper",
+        "seconds": "ours",
+        "paper_speedup": "speed-up over explicit, paper",
+        "speedup": "ours",
+        "paper_mb": "peak RSS in MB, paper",
+        "peak_mb": "ours",
+        "paper_memory": "memory gain, paper",
+        "memory_gain": "ours",
+        "compile": "compilation, s",
+        "processes": "processes",
+    }
+    titles = {"cartpole": "CartPole", "lqr": "LQR"}
+    tables = [
+        Table(title, headings, [row for row in rows if row["env"] == env])
+        for env, title in titles.items()
+    ]
+    tables = [table for table in tables if table.rows]
+    config = next(iter(groups.values()))[0]["config"] if groups else {}
+    draw = lambda figure: _draw(figure, tables)
+    return Outcome(tables, draw, (9.0, 2.9 * max(1, len(tables))), _notes(config))
+
+
+def _row(env: str, name: str, results: Sequence[Result]) -> dict[str, Any]:
+    paper = _PAPER.get((env, name), ("–",) * 4)
+    return {
+        "env": env,
+        "method": name,
+        "paper_seconds": paper[0],
+        "seconds": over_seeds(r["warm_step_seconds"] for r in results),
+        "paper_mb": paper[1],
+        "peak_mb": over_seeds(r["peak_mb"] for r in results),
+        "paper_memory": paper[2],
+        "paper_speedup": paper[3],
+        "compile": over_seeds(r["compile_seconds"] for r in results),
+        "processes": len(results),
+    }
+
+
+def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
+    panels = figure.subplots(max(1, len(tables)), 2, squeeze=False)
+    for (left, right), table in zip(panels, tables, strict=False):
+        names = [str(row["method"]) for row in table.rows]
+        for axes, key, label in (
+            (left, "seconds", "seconds for each outer step"),
+            (right, "peak_mb", "peak resident set, MB"),
+        ):
+            figures.bars(axes, 0, 1, label, [row[key] for row in table.rows])
+            axes.set_xticks(range(len(names)), names, rotation=30, fontsize=7)
+            axes.set(ylabel=label, title=table.title)
+
+
+def _notes(config: Mapping[str, Any]) -> list[str]:
+    get = config.get
+    return [
+        "The paper's settings, with less work for each outer step: e.g. "
+        f"{get('inner_updates')} updates of {get('inner')} and {get('agent_episodes')} "
+        f"trajectories for {get('env')} (paper: 1000 trajectories; 500 updates of "
+        "REINFORCE on CartPole, 100k steps of SAC on LQR).",
+        "Seconds are medians of outer steps without those that compile. Peak memory is "
+        "the largest resident set of a process that found its programs in the cache. "
+        "Compilation is what a first run pays once.",
+        "ML-IRL does one inner update for each outer step, so its steps do not compare "
+        "with those of the others.",
+    ]

@@ -1,0 +1,148 @@
+"""Rewards learned in one world, policies trained in another. The paper only hopes so.
+
+Fresh policies are trained where the dynamics have changed: on rewards that were learned
+before the change, and on the true one. A clone of the expert is put there as it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import jax.random as jr
+
+from hyperirl import evaluate, saving
+from hyperirl._jax import enable_compilation_cache
+from hyperirl.demos.splitting import split_demos
+from hyperirl.experiments import figures
+from hyperirl.experiments.cell import Cell, Result
+from hyperirl.experiments.final_performance import NAME, is_final, tuned_cells
+from hyperirl.experiments.numbers import over_seeds
+from hyperirl.experiments.outcome import Outcome, Table
+from hyperirl.experiments.reproduce import Budget, Done
+from hyperirl.inner import true_reward
+from hyperirl.learning import LearnConfig, complete
+from hyperirl.learning.setup import load_demos, make_environment
+from hyperirl.problem import problem
+from hyperirl.runs import RunFolder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Transfer: learned before the dynamics changed"
+ALONE = False
+
+_METHODS = ("fisher", "ml-irl", "bc")
+_TITLES = {
+    "fisher": "ours (fisher)",
+    "ml-irl": "ML-IRL",
+    "bc": "clone, as it is",
+    "true": "true reward",
+}
+_ENVIRONMENTS: dict[Budget, tuple[str, ...]] = {
+    "quick": ("lqr",),
+    "standard": ("lqr", "cartpole"),
+    "full": ("lqr", "cartpole", "cartpole-fixed"),
+}
+_STEPS = {"quick": 50_000, "standard": 300_000, "full": 1_000_000}
+
+
+def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
+    """Tuned runs, shared with `final-performance`; then one cell for each of them."""
+    wanted: list[Cell] = []
+    for env in _ENVIRONMENTS[budget]:
+        runs = tuned_cells(env, _METHODS, budget, seeds, done)
+        wanted += runs
+        common = {"env": env, "steps": _STEPS[budget]}
+        for run in runs:
+            if is_final(run) and run.id in done:
+                config = run.settings["config"]
+                own = {key: config[key] for key in ("method", "seed")}
+                settings = common | own | {"run": run.id}
+                wanted.append(Cell("transfer", __name__, settings))
+        wanted += [
+            Cell("transfer", __name__, common | {"method": "true", "seed": seed})
+            for seed in range(seeds)
+        ]
+    return wanted
+
+
+def run(settings: Mapping[str, Any], folder: Path) -> Result:
+    """The true return in every world, of a policy trained there."""
+    enable_compilation_cache()
+    out = folder.parents[2]
+    config = complete(LearnConfig(env=settings["env"], seed=settings["seed"]))
+    demos = load_demos(config)
+    home = make_environment(config, demos)
+    test = split_demos(demos, config.seed).test.trajectories
+    training = evaluate.Training(budget=settings["steps"])
+    reward, clone, policy_for = true_reward(home), None, evaluate.default_policy
+    if settings["method"] != "true":
+        run = RunFolder.open(out / NAME / "runs" / settings["run"])
+        policy = saving.load_policy(run.policy_path)
+        policy_for = evaluate.policies_like(policy)
+        if run.reward_path.exists():
+            reward = saving.load_reward(run.reward_path)
+        else:
+            clone = policy
+    key, found = jr.key(settings["seed"]), {}
+    for name, world in ({"unchanged": home} | evaluate.changed_dynamics(home)).items():
+        if clone is not None:
+            judged = evaluate.measure(world, clone, test, key=key, training=training)
+            returned = judged[0]
+        else:
+            returned = evaluate.train_fresh(
+                world,
+                reward,
+                problem(config.temperature, config.discount),
+                test,
+                key=key,
+                training=training,
+                policy_for=policy_for,
+            ).returns
+        found[name] = float(jnp.mean(returned))
+    return {"returns": found}
+
+
+def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
+    """A table for each environment: a row a method, a column a world."""
+    tables = []
+    own = [c for c in cells if c.kind == __name__ and c.id in done]
+    for env in dict.fromkeys(cell.settings["env"] for cell in own):
+        rows, worlds = [], {}
+        for method, title in _TITLES.items():
+            results = [
+                done[c.id]["returns"]
+                for c in own
+                if (c.settings["env"], c.settings["method"]) == (env, method)
+            ]
+            if results:
+                worlds = {name: name for name in results[0]}
+                means = {w: over_seeds(r[w] for r in results) for w in worlds}
+                rows.append({"method": title} | means)
+        headings = {"method": "trained on"} | worlds
+        tables.append(Table(f"True return, {env}", headings, rows))
+    steps = {cell.settings["steps"] for cell in own}
+    notes = [
+        "The paper motivates inverse reinforcement learning with transfer and does not "
+        "measure it, so there is no number to compare with.",
+        f"Each policy is trained from scratch for {max(steps, default=0):,} steps in "
+        "the changed world; the clone is not trained again. On LQR less negative is "
+        "better; on CartPole 500 is the most.",
+    ]
+    draw = lambda figure: _draw(figure, tables)
+    return Outcome(tables, draw, (9.0, 3.2 * max(1, len(tables))), notes)
+
+
+def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
+    panels = figure.subplots(max(1, len(tables)), 1, squeeze=False)[:, 0]
+    for axes, table in zip(panels, tables, strict=False):
+        worlds = [key for key in table.headings if key != "method"]
+        for index, row in enumerate(table.rows):
+            values = [row[world] for world in worlds]
+            figures.bars(axes, index, len(table.rows), row["method"], values)
+        axes.set_xticks(range(len(worlds)), worlds)
+        axes.set(ylabel="true return", title=table.title)
+        if "lqr" in table.title:
+            axes.set_yscale("symlog", linthresh=100)
+        axes.legend(fontsize=7)
