@@ -162,7 +162,7 @@ def _tabular(key) -> _Task:
         mdp, _single(solve(mdp, TableReward(mdp.rewards), problem)), 32, key=expert_key
     )
     size = mdp.rewards.shape
-    reward = TableReward(0.5 * jr.normal(reward_key, size, jnp.float32))
+    reward = TableReward(0.1 * jr.normal(reward_key, size, jnp.float32))
     seen = exact_tabular.demo_weights(expert, problem.discount, size[1])
     exact = eqx.filter_jit(exact_tabular.hypergradient)
     truth = exact(mdp, reward.table, problem, seen)
@@ -225,7 +225,7 @@ def _table(problem: str, cells: Sequence[Cell], done: Done) -> Table:
         "cosine": "cosine to the truth",
         "relative_error": "relative error",
         "relative_variance": "relative variance",
-        "length": "|E h| / |truth|",
+        "length": "length of E h over the truth's",
     }
     titles = {"lqr": "The paper's LQR", "tabular": "A random finite MDP"}
     return Table(titles[problem], headings, rows)

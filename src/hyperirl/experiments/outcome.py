@@ -26,7 +26,7 @@ class Table:
 
     def markdown(self) -> str:
         """As a table of GitHub's Markdown."""
-        line = lambda words: f"| {' | '.join(words)} |"
+        line = lambda words: f"| {' | '.join(w.replace('|', '¦') for w in words)} |"
         head = [line(self.headings.values()), line(["---"] * len(self.headings))]
         return "\n".join([f"### {self.title}", "", *head, *map(line, self.texts())])
 
