@@ -42,7 +42,7 @@ def cell_runner(
                     failed[cell.id] = reason
                 progress.show(cell.id, reason)
 
-            if ray is not None:
+            if ray is not None and not alone:  # What is timed stays here.
                 address = ray[0] if ray else None
                 run_on_ray(cells, out, address=address, on_done=on_done)
             else:

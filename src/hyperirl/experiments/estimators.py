@@ -195,7 +195,7 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
         "make use of.",
     ]
     draw = lambda figure: _draw(figure, tables)
-    return Outcome(tables, draw, (9.0, 6.0), notes)
+    return Outcome(tables, draw, (11.0, 6.0), notes)
 
 
 def _table(problem: str, cells: Sequence[Cell], done: Done) -> Table:
@@ -232,26 +232,30 @@ def _table(problem: str, cells: Sequence[Cell], done: Done) -> Table:
 
 
 def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
-    panels = figure.subplots(2, 2, squeeze=False)
-    for (left, right), table in zip(panels, tables, strict=True):
-        for index, cross in enumerate(_CROSSES):
-            for axes, x_name, fixed, value in (
-                (left, "episodes", "damping", 1e-2),
-                (right, "damping", "episodes", 64),
-            ):
-                rows = [
-                    row
-                    for row in table.rows
-                    if row["cross"] == cross
-                    and row[fixed] == value
-                    and row["fisher"] == "sampled"
-                ]
-                x = [row[x_name] for row in rows]
+    grid = figure.subplots(len(tables), 3, squeeze=False)
+    for panels, table in zip(grid, tables, strict=True):
+        counts = sorted({row["episodes"] for row in table.rows})
+        for axes, x, value, at, words in zip(
+            panels,
+            ("episodes", "damping", "episodes"),
+            ("cosine", "cosine", "relative_variance"),
+            ({"damping": 1e-2}, {"episodes": 64}, {"damping": 1e-2}),
+            ("λ = 0.01", "64 trajectories", "λ = 0.01"),
+            strict=True,
+        ):
+            for index, cross in enumerate(_CROSSES):
+                fixed = at | {"cross": cross, "fisher": "sampled"}
+                rows = [r for r in table.rows if fixed.items() <= r.items()]
                 if rows:
-                    cosines = [row["cosine"] for row in rows]
-                    figures.line(axes, index, cross, x, cosines)
-        left.set(xscale="log", xlabel="trajectories (λ = 0.01)")
-        right.set(xscale="log", xlabel="damping λ (64 trajectories)")
-        for axes in (left, right):
-            axes.set(ylabel="cosine to the truth", title=table.title, ylim=(-0.4, 1.05))
-    panels[0][0].legend()
+                    values = [row[value] for row in rows]
+                    figures.line(axes, index, cross, [row[x] for row in rows], values)
+            name = {"episodes": "trajectories", "damping": "damping λ"}[x]
+            axes.set(xscale="log", xlabel=f"{name} ({words})", title=table.title)
+            if x == "episodes":
+                axes.set_xticks(counts, [str(count) for count in counts])
+                axes.minorticks_off()
+            if value == "cosine":
+                axes.set(ylabel="cosine to the truth", ylim=(-0.4, 1.05))
+            else:
+                axes.set(ylabel="relative variance", yscale="log")
+    grid[0][0].legend()

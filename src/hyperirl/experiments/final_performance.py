@@ -17,7 +17,7 @@ from hyperirl.experiments.learn import learning
 from hyperirl.experiments.numbers import mean_of, over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
-from hyperirl.learning import LearnConfig, complete
+from hyperirl.learning import LearnConfig, complete, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,6 +74,9 @@ _PAPER_SCALE: dict[Budget, dict[str, dict[str, Any]]] = {
     "full": {"cartpole": {}, "lqr": {}},
 }
 _PAPER_METHODS = METHODS[:3]
+# Of the inner work of the other methods for an outer step, as the authors have it:
+# 100 of 500 updates of REINFORCE, 1,000 of 100,000 steps of SAC.
+_ML_IRL_SHARE = {"cartpole": 1 / 5, "lqr": 1 / 100}
 _EXPERT: dict[Budget, dict[str, dict[str, int]]] = {
     "quick": {"lqr": dict(steps=20_000, episodes=40)},
     "standard": {
@@ -112,7 +115,7 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
         wanted += [
             learning(
                 NAME,
-                scale | dict(env=env, method=method, seed=seed, steps=10_000),
+                _paper_config(env, method, scale) | dict(seed=seed, steps=10_000),
                 preset="paper",
                 warm_seconds=_SECONDS[budget],
                 evaluation=_EVALUATION[budget],
@@ -122,6 +125,16 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
             for seed in range(seeds)
         ]
     return wanted
+
+
+def _paper_config(env: str, method: str, scale: Mapping[str, Any]) -> dict[str, Any]:
+    """The authors' settings, scaled; ML-IRL has its own, smaller inner budget."""
+    config: dict[str, Any] = dict(scale) | dict(env=env, method=method)
+    if method == "ml-irl":
+        whole = paper(LearnConfig(env=env)).inner_updates or 1
+        updates = config.get("inner_updates", whole)
+        config["inner_updates"] = max(1, round(_ML_IRL_SHARE[env] * updates))
+    return config
 
 
 def tuned_cells(
@@ -263,6 +276,8 @@ def _row(env: str, method: str, results: Sequence[Result]) -> dict[str, Any]:
         for key in _HEADINGS
         if any(key in e for e in evaluations)
     }
+    if abs(mean_of(row.get("floor"))) < 1e-6:  # There is no share of nothing.
+        row["gap_percent"] = None
     ratios = row.get("retraining_ratio", {"n": 0})["n"]
     return row | {
         "method": TITLES[method],

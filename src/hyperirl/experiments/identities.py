@@ -246,4 +246,4 @@ def _draw(figure: "Figure", cells: Sequence[Cell], done: Done) -> None:
             )
     axes.set_yticks(range(len(_NAMES)), list(reversed(_NAMES.values())), fontsize=7.5)
     axes.set(xscale="log", xlabel="relative error, one mark for each problem")
-    axes.legend(loc="lower right")
+    axes.legend(loc="center")

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_MANY = 16  # Rows; longer tables are folded on the page.
+
+
 @dataclasses.dataclass(frozen=True)
 class Table:
     """Rows of numbers; a value is a number, a word, or a mean with its interval."""
@@ -38,10 +41,11 @@ class Table:
             for first, *rest in self.texts()
         ]
         head = f"<tr>{line('th', self.headings.values())}</tr>"
-        return (
-            f'<h3>{escape(self.title)}</h3><div class="wide"><table class="compare">'
-            f"{head}{''.join(rows)}</table></div>"
-        )
+        body = f'<div class="wide"><table class="compare">{head}{"".join(rows)}</table>'
+        if len(rows) <= _MANY:
+            return f"<h3>{escape(self.title)}</h3>{body}</div>"
+        words = f"{escape(self.title)}: {len(rows)} rows"
+        return f"<details><summary>{words}</summary>{body}</div></details>"
 
 
 @dataclasses.dataclass(frozen=True)

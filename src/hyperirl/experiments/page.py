@@ -65,8 +65,8 @@ def _about(found: Mapping[str, Any]) -> str:
     commit = about.get("commit") or "unknown"
     failed = f", {len(found['failed'])} failed" if found["failed"] else ""
     return (
-        f"{' '.join(about['command'])} · budget {found['budget']}, {found['seeds']} "
-        f"seeds, {found['cells']} cells{failed} · {about['started']} · commit "
-        f"{commit[:12]}{'-dirty' if commit.endswith('-dirty') else ''} · "
+        f"{' '.join(about['command'])} · budget {found['budget']}, seeds: "
+        f"{found['seeds']}, cells: {found['cells']}{failed} · {about['started']} · "
+        f"commit {commit[:12]}{'-dirty' if commit.endswith('-dirty') else ''} · "
         f"{about['cpu_count']} cores"
     )
