@@ -57,7 +57,7 @@ _ENVIRONMENTS = {
     "standard": ("cartpole", "lqr"),
     "full": ("cartpole", "lqr"),
 }
-_STEPS = {"quick": 4, "standard": 6, "full": 20}
+_STEPS = {"quick": 4, "standard": 5, "full": 20}
 _MOST_PROCESSES = {"quick": 1, "standard": 3, "full": 10}
 # How much of the paper's work for each outer step; the solve itself is not scaled.
 _SCALE: dict[str, dict[Budget, dict[str, Any]]] = {
@@ -68,7 +68,7 @@ _SCALE: dict[str, dict[Budget, dict[str, Any]]] = {
     },
     "lqr": {
         "quick": dict(inner_updates=100, agent_episodes=50, policy_hidden=(32, 32)),
-        "standard": dict(inner_updates=100, agent_episodes=100),
+        "standard": dict(inner_updates=50, agent_episodes=100),
         "full": {},
     },
 }

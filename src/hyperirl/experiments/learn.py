@@ -5,6 +5,7 @@ A cell that was killed goes on from the checkpoint of its run.
 
 import dataclasses
 import itertools
+import shutil
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -73,10 +74,7 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     if settings["expert"] is not None:
         path = demos_path(folder.parent, settings["expert"])
         config = dataclasses.replace(config, demos=str(path))
-    if (folder / "config.json").exists():
-        runs = RunFolder.open(folder)
-    else:
-        runs = RunFolder.create(folder, dataclasses.asdict(config), ["cell"])
+    runs = _run_folder(folder, config)
     diverged = _learn(config, runs, settings["warm_seconds"])
     rows = runs.metrics()
     result = {
@@ -92,6 +90,15 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     if settings["evaluation"] is not None and runs.policy_path.exists():
         result["evaluation"] = _evaluate(config, runs, settings["evaluation"])
     return result
+
+
+def _run_folder(folder: Path, config: LearnConfig) -> RunFolder:
+    """The one that is there; or a new one, also where a kill left half of one."""
+    if (folder / "config.json").exists():
+        return RunFolder.open(folder)
+    if folder.exists():
+        shutil.rmtree(folder)
+    return RunFolder.create(folder, dataclasses.asdict(config), ["cell"])
 
 
 def _learn(config: LearnConfig, runs: RunFolder, limit: float | None) -> str | None:

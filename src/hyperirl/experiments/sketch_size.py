@@ -50,7 +50,7 @@ _PAPER = {
 _CROSSES = ("raw", "adjoint")
 _SETTINGS: dict[Budget, dict[str, Any]] = {
     "quick": dict(steps=5, policy_hidden=(16, 16), agent_episodes=32),
-    "standard": dict(steps=15, policy_hidden=(32, 32)),
+    "standard": dict(steps=10, policy_hidden=(32, 32)),
     "full": dict(steps=100, inner="sac", inner_updates=1000, agent_episodes=1000),
 }
 _SIZES: dict[Budget, tuple[int, ...]] = {
