@@ -115,7 +115,7 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
         wanted += [
             learning(
                 NAME,
-                _paper_config(env, method, scale) | dict(seed=seed, steps=10_000),
+                paper_config(env, method, scale) | dict(seed=seed, steps=10_000),
                 preset="paper",
                 warm_seconds=_SECONDS[budget],
                 evaluation=_EVALUATION[budget],
@@ -127,7 +127,7 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     return wanted
 
 
-def _paper_config(env: str, method: str, scale: Mapping[str, Any]) -> dict[str, Any]:
+def paper_config(env: str, method: str, scale: Mapping[str, Any]) -> dict[str, Any]:
     """The authors' settings, scaled; ML-IRL has its own, smaller inner budget."""
     config: dict[str, Any] = dict(scale) | dict(env=env, method=method)
     if method == "ml-irl":

@@ -264,7 +264,8 @@ def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
         figures.line(right, index, label, x, [row[key] for row in rows])
     right.set(xscale="log", yscale="log", xlabel="sketch size m")
     right.set(ylabel="relative error of v", title="One batch of score rows")
-    right.set_xticks(x, [str(size) for size in x], minor=False)
+    right.set_xticks(x, [str(size) for size in x])
+    right.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     right.legend()
 
 
