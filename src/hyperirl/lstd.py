@@ -90,19 +90,24 @@ def temporal_differences(
     policy: AbstractPolicy,
     trajectories: Trajectories,
     problem: Problem,
+    every: int = 1,
 ) -> Float[Array, "features features"]:
     """`A = E sum_t gamma^t f_t (f_t - gamma fbar_{t+1})'`, from the policy's own steps.
 
     `fbar` is the mean of the features over the policy's actions, and 0 after a
     termination; the last step of a truncated episode has a next observation like any
-    other.
+    other. Where `every` step is too many, it is one in so many.
     """
-    observations, actions = trajectories.observations, trajectories.actions
-    weights = discount_weights(trajectories, problem.discount)
-    weights = weights / trajectories.num_episodes
-    taken = jax.vmap(jax.vmap(features))(observations[:, :-1], actions)
+    observations = trajectories.observations
+    thin = lambda x: x[:, ::every]
+    weights = thin(discount_weights(trajectories, problem.discount))
+    weights = every * weights / trajectories.num_episodes
+    taken = jax.vmap(jax.vmap(features))(
+        thin(observations[:, :-1]), thin(trajectories.actions)
+    )
     mean = jax.vmap(jax.vmap(lambda s: mean_features(features, policy, s)))
-    following = goes_on(trajectories)[:, :, None] * mean(observations[:, 1:])
+    more = thin(goes_on(trajectories))
+    following = more[:, :, None] * mean(thin(observations[:, 1:]))
     discount = problem.discount.astype(taken.dtype)
     difference = taken - discount * following
     taken = weights[:, :, None] * taken

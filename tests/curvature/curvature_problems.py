@@ -47,47 +47,50 @@ def relative_error(v, expected):
     return np.linalg.norm(difference) / np.linalg.norm(expected)
 
 
+def generator(key):
+    """NumPy's, from a JAX key: making data compiles nothing."""
+    return np.random.default_rng(np.asarray(jr.key_data(key)))
+
+
 def decaying_rows(key, num_rows, dim, *, decay=0.7, dtype=jnp.float64):
     """Rows whose spectrum falls like that of real scores, mixed by a rotation."""
-    row_key, mix_key = jr.split(key)
-    scales = jnp.asarray(decay ** np.arange(dim))
-    mix, _ = jnp.linalg.qr(jr.normal(mix_key, (dim, dim), jnp.float64))
-    rows = jr.normal(row_key, (num_rows, dim), jnp.float64) * scales[None, :]
-    return (rows @ mix).astype(dtype)
+    random = generator(key)
+    mix, _ = np.linalg.qr(random.normal(size=(dim, dim)))
+    rows = random.normal(size=(num_rows, dim)) * decay ** np.arange(dim)
+    return jnp.asarray(rows @ mix, dtype)
 
 
 def network_rows(key, num_rows, *, dtype=jnp.float64):
-    """The score rows of a small network three ways: dense, factored, autodiff.
+    """The score rows of a small network: dense, factored, autodiff, and closed over.
 
     The network is `tanh(W x + b) . u + c` with 3 inputs and 4 units: d = 12+4+4+1 = 21.
     """
-    x_key, p_key, w_key = jr.split(key, 3)
-    inputs = jr.normal(x_key, (num_rows, 3), dtype)
-    parameters = jr.normal(p_key, (21,), dtype)
-    weights = jr.uniform(w_key, (num_rows,), dtype)
-    u = parameters[16:20]
+    random = generator(key)
+    inputs = random.normal(size=(num_rows, 3))
+    parameters = random.normal(size=21)
+    weights = random.uniform(size=num_rows)
 
     def function(p, x):
         hidden = jnp.tanh(x @ p[:12].reshape(4, 3).T + p[12:16][None, :])
         return hidden @ p[16:20] + p[20]
 
-    hidden = jnp.tanh(
-        inputs @ parameters[:12].reshape(4, 3).T + parameters[12:16][None, :]
-    )
-    deltas = u[None, :] * (1 - hidden**2)
-    ones = jnp.ones((num_rows, 1), dtype)
+    hidden = np.tanh(inputs @ parameters[:12].reshape(4, 3).T + parameters[12:16])
+    deltas = parameters[16:20] * (1 - hidden**2)
+    ones = np.ones((num_rows, 1))
+    cast = lambda x: jnp.asarray(x, dtype)
     factored = FactoredRows(
-        (
-            Factor(inputs, deltas),
-            Factor(None, deltas),
-            Factor(hidden, ones),
-            Factor(None, ones),
-        ),
-        weights,
+        [
+            Factor(cast(inputs), cast(deltas)),
+            Factor(None, cast(deltas)),
+            Factor(cast(hidden), cast(ones)),
+            Factor(None, cast(ones)),
+        ],
+        cast(weights),
     )
+    inputs, parameters, weights = cast(inputs), cast(parameters), cast(weights)
     autodiff = AutodiffRows(function, parameters, weights, inputs)
     closed = AutodiffRows(lambda p: function(p, inputs), parameters, weights)
-    dense = weights[:, None] * jax.jacfwd(function)(parameters, inputs)
+    dense = weights[:, None] * jax.jit(jax.jacfwd(function))(parameters, inputs)
     return dense, factored, autodiff, closed
 
 

@@ -11,6 +11,7 @@ from curvature_problems import (
     WIDE,
     decaying_rows,
     exact,
+    generator,
     network_rows,
     relative_error,
     solved,
@@ -62,9 +63,19 @@ def systems(key, shape):
     }
 
 
-@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32], ids=["f64", "f32"])
-@pytest.mark.parametrize("shape", [TALL, WIDE], ids=["n > d", "n < d and n < m"])
-@pytest.mark.parametrize("name", EXACT)
+CASES = [
+    pytest.param(
+        name, shape, dtype, id=f"{name}-{shape[0]}x{shape[1]}-{dtype.__name__}"
+    )
+    for name in EXACT
+    for shape in (TALL, WIDE)
+    for dtype in (jnp.float64, jnp.float32)
+    # The other frequent directions differ from SCFD in the query only.
+    if not (name.endswith("Directions") and (shape, dtype) != (TALL, jnp.float64))
+]
+
+
+@pytest.mark.parametrize("name, shape, dtype", CASES)
 def test_exact_solvers_give_the_dense_answer(name, shape, dtype, getkey):
     solver = SOLVERS[name](damping=DAMPING)
     tolerance = EXACT[name][dtype == jnp.float32]
@@ -119,8 +130,8 @@ def test_inverses_are_symmetric_positive_and_bounded(name, seed, scale, damping)
     solver = SOLVERS[name](damping=damping)
     key, u_key, v_key = jr.split(jr.key(seed), 3)
     rows = scale * decaying_rows(key, *TALL)
-    u = jr.normal(u_key, (12,), jnp.float64)
-    v = jr.normal(v_key, (12,), jnp.float64)
+    u = jnp.asarray(generator(u_key).normal(size=12))
+    v = jnp.asarray(generator(v_key).normal(size=12))
     a_u, a_v = solved(solver, rows, u).v, solved(solver, rows, v).v
     bound = float(u @ u) / damping
     assert 0 < float(u @ a_u) <= bound * (1 + 1e-9)

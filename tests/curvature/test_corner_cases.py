@@ -129,9 +129,9 @@ class TestDiagnostics:
 
     @pytest.mark.parametrize("solver", [Explicit, Woodbury])
     def test_the_effective_dimension_is_estimated(self, solver, getkey):
-        rows = decaying_rows(getkey(), 40, 60, decay=0.9)
+        rows = decaying_rows(getkey(), *TALL)
         values = np.linalg.eigvalsh(rows.T @ rows)
-        result = solved(solver(damping=0.1), rows, jnp.ones(60))
+        result = solved(solver(damping=0.1), rows, jnp.ones(12))
         # The standard error of eight signs is sqrt(2 * dimension / 8) at most.
         dimension = (values / (values + 0.1)).sum()
         assert abs(float(result.info.effective_dimension) - dimension) < 3 * np.sqrt(

@@ -45,7 +45,6 @@ def settings(tabular_demos):
         demos=tabular_demos,
         steps=STEPS,
         agent_episodes=16,
-        learning_rate=0.05,
     )
 
 

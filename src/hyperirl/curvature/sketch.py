@@ -11,10 +11,12 @@ product, instead of a singular value decomposition of tall matrices.
 """
 
 import enum
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from hyperirl.curvature.damping import positive
@@ -23,7 +25,7 @@ from hyperirl.curvature.solution import Info, Solution, diagnose
 from hyperirl.curvature.span import span_solve
 
 _WIDE = 100_000  # Columns from which the buffer is no longer than the sketch.
-_LONG_BUFFER = 256
+_LONG_BUFFER = 192
 
 
 class Shrinkage(enum.Enum):
@@ -81,8 +83,8 @@ class Sketch(eqx.Module):
                 f"Sketches to be merged must agree in size, buffer, columns, type and "
                 f"rule; got {ours} and {theirs}. Build both with the same settings."
             )
-        stacked = jnp.concatenate([self.stacked(), other.stacked()])
-        rows, shrinkage, rounding = compress(stacked, self.size, self.rule)
+        parts = [self.stacked(), other.stacked()]
+        rows, shrinkage, rounding = compress(parts, self.size, self.rule)
         return Sketch(
             rows=rows,
             buffer=jnp.zeros_like(self.buffer),
@@ -131,7 +133,7 @@ def empty_sketch(
         dim: The number of columns.
         size: Rows to keep; no more than `dim` are.
         buffer: Rows to collect between compressions. More are better and faster up to
-            a few hundred; the default is 256, or `size` if that is more or the rows
+            a few hundred; the default is 192, or `size` if that is more or the rows
             have 100,000 columns.
         rule: See `Shrinkage`.
         dtype: Of the rows.
@@ -157,31 +159,60 @@ def empty_sketch(
 
 
 def compress(
-    stacked: Float[Array, "k d"], size: int, rule: Shrinkage
+    parts: Sequence[Float[Array, "_ d"]], size: int, rule: Shrinkage
 ) -> tuple[Float[Array, "m d"], Float[Array, ""], Float[Array, ""]]:
-    """The best `size` rows for `stacked`, the shrinkage, and a bound on rounding.
+    """The best `size` rows for those of all parts, the shrinkage, and a rounding bound.
 
-    With `Y Y^T = U diag(s) U^T`, sorted down, and `delta` by the rule, the new rows are
-    `sqrt(max(s - delta, 0) / s) U^T Y`. All singular values above 0 are scaled by a
-    factor of at most 1, so rounding can not make the sketch exceed the rows.
+    With `Y` the parts above each other, `Y Y^T = U diag(s) U^T`, sorted down, and
+    `delta` by the rule, the new rows are `sqrt(max(s - delta, 0) / s) U^T Y`. All
+    singular values above 0 are scaled by a factor of at most 1, so rounding can not
+    make the sketch exceed the rows. `Y` itself is never put together.
     """
-    scale = _power_of_two_above(jnp.max(jnp.abs(stacked)))
-    unit = stacked / scale.astype(stacked.dtype)
-    gram = (unit @ unit.T).astype(jnp.float64)
+    gram, square = _gram(parts)
     values, vectors = jnp.linalg.eigh(gram)
     values, vectors = jnp.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    noise = 4 * float(jnp.finfo(stacked.dtype).eps) * values[0]
+    dtype, dim = parts[0].dtype, parts[0].shape[1]
+    noise = 4 * float(jnp.finfo(dtype).eps) * values[0]
     if rule is Shrinkage.LAST:
         delta = values[size - 1]
-    elif size < min(stacked.shape):
+    elif size < min(len(gram), dim):
         delta = jnp.where(values[size] > noise, values[size], 0.0)
     else:
         delta = jnp.zeros_like(noise)
     kept = values[:size]
     share = jnp.maximum(kept - delta, 0.0) / jnp.where(kept > noise, kept, jnp.inf)
-    combine = (jnp.sqrt(share)[:, None] * vectors[:, :size].T).astype(stacked.dtype)
-    square = jnp.square(scale)
-    return combine @ stacked, delta * square, noise * square
+    combine = (jnp.sqrt(share)[:, None] * vectors[:, :size].T).astype(dtype)
+    ends = np.cumsum([len(part) for part in parts])[:-1].tolist()
+    products = [c @ p for c, p in zip(jnp.split(combine, ends, 1), parts, strict=True)]
+    return sum(products[1:], products[0]), delta * square, noise * square
+
+
+def _gram(
+    parts: Sequence[Float[Array, "_ d"]],
+) -> tuple[Float[Array, "k k"], Float[Array, ""]]:
+    """`Y Y^T` in units of `square`, a power of two: nothing under- or overflows.
+
+    Numbers whose squares do well in their type are left as they are: a copy of all rows
+    would take as long as the product.
+    """
+    largest = jnp.max(jnp.stack([jnp.max(jnp.abs(part)) for part in parts]))
+    scale = _power_of_two_above(largest)
+
+    def product(parts: Sequence[Array]) -> Array:
+        blocks = [[a @ b.T for b in parts[: i + 1]] for i, a in enumerate(parts)]
+        size = len(parts)
+        whole = [
+            [blocks[i][j] if j <= i else blocks[j][i].T for j in range(size)]
+            for i in range(size)
+        ]
+        return jnp.block(whole).astype(jnp.float64)
+
+    def scaled(parts: Sequence[Array]) -> Array:
+        return product([part / scale.astype(part.dtype) for part in parts])
+
+    usual = (largest > 1e-9) & (largest < 1e9)
+    gram = jax.lax.cond(usual, product, scaled, tuple(parts))
+    return gram, jnp.where(usual, 1.0, jnp.square(scale))
 
 
 def _append(sketch: Sketch, block: Float[Array, "k d"]) -> Sketch:
@@ -193,8 +224,8 @@ def _append(sketch: Sketch, block: Float[Array, "k d"]) -> Sketch:
     pending = sketch.pending + count
 
     def full(_):
-        stacked = jnp.concatenate([sketch.rows, joint[:length]])
-        rows, shrinkage, rounding = compress(stacked, sketch.size, sketch.rule)
+        parts = [sketch.rows, joint[:length]]
+        rows, shrinkage, rounding = compress(parts, sketch.size, sketch.rule)
         rest = jnp.zeros_like(sketch.buffer).at[:count].set(joint[length:])
         return rows, rest, pending - length, shrinkage, rounding
 
@@ -249,7 +280,8 @@ def query(
 def refuse(block: Float[Array, "k d"]) -> tuple[Float[Array, "k d"], Int[Array, ""]]:
     """The block with zeros for rows that cannot be squared, and how many those are."""
     good: Bool[Array, " k"] = jnp.isfinite(squared_lengths(block))
-    kept = jnp.where(good[:, None], block, jnp.zeros_like(block))
+    clear = lambda block: jnp.where(good[:, None], block, jnp.zeros_like(block))
+    kept = jax.lax.cond(jnp.all(good), lambda block: block, clear, block)
     return kept, jnp.sum(~good, dtype=jnp.int32)
 
 

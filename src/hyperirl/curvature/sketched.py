@@ -104,8 +104,7 @@ def _stream(sketch: Sketch, rows: AbstractRows) -> Sketch:
     def step(carry, i):
         kept, shrinkage, rounding, refused = carry
         block, bad = refuse(rows.block(i * length, length))
-        stacked = jnp.concatenate([kept, block])
-        kept, lost, noise = compress(stacked, sketch.size, sketch.rule)
+        kept, lost, noise = compress([kept, block], sketch.size, sketch.rule)
         return (kept, shrinkage + lost, rounding + noise, refused + bad), None
 
     blocks, rest = divmod(rows.num_rows, length)

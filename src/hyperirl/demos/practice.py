@@ -50,6 +50,9 @@ class ScatteredCartPole(AbstractEnvironment):
     def observe(self, state: Float[Array, "4"]) -> Float[Array, "4"]:
         return state
 
+    def state_of(self, observation: Float[Array, "4"]) -> Float[Array, "4"]:
+        return observation
+
     def lost(self, state: Float[Array, "4"]) -> Bool[Array, ""]:
         """Whether the cart is two tracks away, or the pole beyond 60 degrees."""
         far = jnp.abs(state[0]) > 2 * self.task.track_limit

@@ -9,6 +9,7 @@ from hyperirl.environments.environment import AbstractEnvironment as AbstractEnv
 from hyperirl.environments.environment import Transition as Transition
 from hyperirl.environments.lqr import LQR as LQR
 from hyperirl.environments.pendulum import Pendulum as Pendulum
+from hyperirl.environments.starts import DemonstratedStarts as DemonstratedStarts
 from hyperirl.environments.tabular import Tabular as Tabular
 from hyperirl.environments.tabular import grid_world as grid_world
 from hyperirl.environments.tabular import random_mdp as random_mdp

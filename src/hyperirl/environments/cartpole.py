@@ -47,6 +47,9 @@ class CartPole(AbstractEnvironment):
     def observe(self, state: Float[Array, "4"]) -> Float[Array, "4"]:
         return state
 
+    def state_of(self, observation: Float[Array, "4"]) -> Float[Array, "4"]:
+        return observation
+
     def upright(self, state: Float[Array, "4"]) -> Bool[Array, ""]:
         """Whether the pole is up and the cart on the track."""
         on_track = jnp.abs(state[0]) <= self.track_limit

@@ -81,6 +81,10 @@ class AbstractEnvironment(eqx.Module):
         """What the agent sees of a state."""
 
     @abc.abstractmethod
+    def state_of(self, observation: Float[Array, " obs"]) -> PyTree[Array]:
+        """The state that looks like `observation`."""
+
+    @abc.abstractmethod
     def reward(
         self, observation: Float[Array, " obs"], action: Array
     ) -> Float[Array, ""]:

@@ -73,6 +73,9 @@ class LQR(AbstractEnvironment):
     def observe(self, state: Float[Array, " obs"]) -> Float[Array, " obs"]:
         return state
 
+    def state_of(self, observation: Float[Array, " obs"]) -> Float[Array, " obs"]:
+        return observation
+
     def reward(self, observation: Float[Array, " obs"], action: Float[Array, " act"]):
         action = jnp.clip(action, -self.max_action, self.max_action)
         return -(observation @ self.Q @ observation + action @ self.R @ action)

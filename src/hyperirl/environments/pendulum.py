@@ -41,6 +41,10 @@ class Pendulum(AbstractEnvironment):
     def observe(self, state: Float[Array, "2"]) -> Float[Array, "3"]:
         return jnp.stack([jnp.cos(state[0]), jnp.sin(state[0]), state[1]])
 
+    def state_of(self, observation: Float[Array, "3"]) -> Float[Array, "2"]:
+        cos, sin, velocity = observation
+        return jnp.stack([jnp.arctan2(sin, cos), velocity])
+
     def _torque(self, action: Float[Array, "1"]) -> Float[Array, ""]:
         return jnp.clip(action[0], self.action_space.low, self.action_space.high)
 

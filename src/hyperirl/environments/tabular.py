@@ -64,6 +64,9 @@ class Tabular(AbstractEnvironment):
     def observe(self, state: Int[Array, ""]) -> Float[Array, " states"]:
         return jax.nn.one_hot(state, self.num_states, dtype=self.rewards.dtype)
 
+    def state_of(self, observation: Float[Array, " states"]) -> Int[Array, ""]:
+        return jnp.argmax(observation).astype(jnp.int32)
+
     def reward(self, observation: Float[Array, " states"], action: Int[Array, ""]):
         return observation @ self.rewards[:, action]
 

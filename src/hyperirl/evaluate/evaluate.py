@@ -244,13 +244,15 @@ def _likelihood(nll: Sequence[Any], parts: Parts) -> dict[str, Any]:
         return found | dict.fromkeys(("floor", "gap", "gap_percent"))
     floor = np.asarray(floor, np.float64)
     gap = interval(np.asarray(nll, np.float64) - floor[None, :])
-    scale = 100 / max(abs(floor.mean()), 1e-9)
+    found |= {"floor": interval(floor), "gap": gap}
+    if abs(floor.mean()) < 1e-6:  # An expert without noise: no share of nothing.
+        return found | {"gap_percent": None}
+    scale = 100 / abs(floor.mean())
     percent = {
         name: None if gap[name] is None else scale * gap[name]
         for name in ("mean", "low", "high")
     }
-    percent["n"] = gap["n"]
-    return found | {"floor": interval(floor), "gap": gap, "gap_percent": percent}
+    return found | {"gap_percent": percent | {"n": gap["n"]}}
 
 
 def _reward_metrics(

@@ -32,7 +32,7 @@ _CROSSES = ("raw", "centred", "adjoint")
 # What a smaller budget leaves out: `full` is the paper's own number of outer steps.
 _SETTINGS: dict[Budget, dict[str, Any]] = {
     "quick": dict(steps=5, policy_hidden=(16, 16), agent_episodes=32),
-    "standard": dict(steps=10, policy_hidden=(32, 32)),
+    "standard": dict(steps=12, policy_hidden=(32, 32)),
     "full": dict(steps=100, inner="sac", inner_updates=1000, agent_episodes=1000),
 }
 _DAMPINGS: dict[Budget, tuple[float, ...]] = {
@@ -46,7 +46,11 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     """A run for each cross product, damping and seed."""
     del done  # They do not depend on each other.
     common: dict[str, Any] = dict(
-        env="lqr", method="explicit", expected_fisher=False, adaptive=False
+        env="lqr",
+        method="explicit",
+        expected_fisher=False,
+        natural=False,
+        adaptive=False,
     )
     return [
         learning(

@@ -50,7 +50,7 @@ _PAPER = {
 _CROSSES = ("raw", "adjoint")
 _SETTINGS: dict[Budget, dict[str, Any]] = {
     "quick": dict(steps=5, policy_hidden=(16, 16), agent_episodes=32),
-    "standard": dict(steps=10, policy_hidden=(32, 32)),
+    "standard": dict(steps=12, policy_hidden=(32, 32)),
     "full": dict(steps=100, inner="sac", inner_updates=1000, agent_episodes=1000),
 }
 _SIZES: dict[Budget, tuple[int, ...]] = {
@@ -63,7 +63,7 @@ _SIZES: dict[Budget, tuple[int, ...]] = {
 def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     """Runs for each solver, cross product and seed; and one batch a seed, solved."""
     del done
-    common = dict(env="lqr", expected_fisher=False, adaptive=False)
+    common = dict(env="lqr", expected_fisher=False, natural=False, adaptive=False)
     common |= dict(absolute_damping=_DAMPING) | _SETTINGS[budget]
     solvers = [dict(method="explicit"), dict(method="fisher")]
     solvers += [dict(method="sketch", sketch_size=size) for size in _SIZES[budget]]

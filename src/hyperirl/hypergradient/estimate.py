@@ -94,7 +94,7 @@ class Fisher(AbstractEstimator):
         h = cross(agent)
         reference = ml_irl_gradient(reward, expert, agent, problem)
         diagnostics = Diagnostics(
-            norm=_norm(h),
+            norm=norm(h),
             snr=signal_to_noise(jax.vmap(cross)(halves(agent))),
             ml_irl_cosine=cosine(h, reference),
             solve=solution.info,
@@ -117,7 +117,7 @@ class MLIRL(AbstractEstimator):
         h = gradient(agent)
         one = jnp.ones((), jnp.float32)
         snr = signal_to_noise(jax.vmap(gradient)(halves(agent)))
-        return Estimate(h, Diagnostics(_norm(h), snr, one, None))
+        return Estimate(h, Diagnostics(norm(h), snr, one, None))
 
 
 def weighted_reward_gradient(
@@ -166,5 +166,6 @@ def cosine(a: PyTree[Array], b: PyTree[Array]) -> Float[Array, ""]:
     return (a @ b) / (jnp.linalg.norm(a) * jnp.linalg.norm(b))
 
 
-def _norm(h: PyTree[Array]) -> Float[Array, ""]:
+def norm(h: PyTree[Array]) -> Float[Array, ""]:
+    """The length of a gradient."""
     return jnp.linalg.norm(ravel_pytree(h)[0])

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from hyperirl import environments
 
-Method = Literal["fisher", "explicit", "sketch", "ml-irl", "bc"]
+Method = Literal["fisher", "explicit", "sketch", "ml-irl", "exact", "bc"]
 Cross = Literal["adjoint", "centred", "raw"]
 Inner = Literal["ppo", "sac", "reinforce", "exact"]
 RewardKind = Literal["mlp", "quadratic", "table"]
@@ -26,8 +26,9 @@ class LearnConfig:
     method: Method = "fisher"
     """fisher: implicit hypergradient, the solver chosen by size and damping. explicit:
     with a dense Fisher matrix (the paper's Algorithm 1). sketch: with an SCFD sketch
-    (Algorithm 3). ml-irl: single loop, expert minus agent. bc: behavioral cloning,
-    without a reward."""
+    (Algorithm 3). ml-irl: single loop, expert minus agent. exact: differentiated
+    through the exact inner solution (tabular, lqr). bc: behavioral cloning, without a
+    reward."""
     seed: int = 0
     """Decides everything random."""
     steps: int | None = None
@@ -62,19 +63,27 @@ class LearnConfig:
     critic_units: int | None = None
     """Random features of the adjoint critic, beside constant, linear and quadratic."""
 
-    optimizer: str = "adam"
+    natural: bool | None = None
+    """Whether steps are measured by how far they move the policy, in a trust region."""
+    step_kl: float = 0.5
+    """How far the first natural step may move the policy, in discounted nats."""
+    optimizer: str | None = None
     """Any optimizer of Optax that takes a learning rate, by name."""
     learning_rate: float | None = None
-    """Of the reward's parameters, at the start."""
+    """Of the reward's parameters, at the start. A natural step is whole at 1."""
     schedule: Schedule = "cosine"
     """Whether the learning rate falls to a tenth over the steps, or stays."""
     clip: float | None = 1.0
-    """Longest hypergradient to follow; longer ones are scaled down to it."""
+    """Longest hypergradient to follow; longer ones are scaled down to it. Natural steps
+    have a trust region instead."""
 
     inner: Inner | None = None
     """Who solves the inner problem."""
     inner_updates: int | None = None
     """Updates of the inner solver for each outer step."""
+    demo_starts: float | None = None
+    """Share of the inner solver's episodes that start in a demonstrated state; the
+    solution is the same, and known where the likelihood asks for it."""
     agent_episodes: int | None = None
     """Trajectories of the policy for each hypergradient."""
     adaptive: bool = True
@@ -91,6 +100,10 @@ class LearnConfig:
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"`{name}` must be positive, got {value}.")
+        if self.demo_starts is not None and not 0 <= self.demo_starts <= 1:
+            raise ValueError(
+                f"`demo_starts` is a share between 0 and 1, got {self.demo_starts}."
+            )
         if self.agent_episodes is not None and self.agent_episodes < 4:
             raise ValueError(
                 f"`agent_episodes` must be at least 4, got {self.agent_episodes}: the "
@@ -100,7 +113,7 @@ class LearnConfig:
 
 _POSITIVE = (
     "steps time temperature discount damping absolute_damping sketch_size "
-    "learning_rate clip inner_updates reward_clamp"
+    "learning_rate clip step_kl inner_updates reward_clamp"
 ).split()
 
 _GENERAL: dict[str, Any] = dict(
@@ -109,33 +122,54 @@ _GENERAL: dict[str, Any] = dict(
     reward="mlp",
     damping=10.0,
     critic_units=96,
-    learning_rate=1e-3,
+    natural=False,
     inner="ppo",
     inner_updates=10,
+    demo_starts=0.7,
     agent_episodes=32,
 )
 _SPECIAL: dict[str, dict[str, Any]] = {
     "lqr": dict(
+        steps=30,
+        natural=True,
         policy_hidden=(64, 64),
         reward="quadratic",
         damping=0.1,
         critic_units=0,
-        learning_rate=3e-2,
         agent_episodes=64,
-        inner_updates=10,
+        demo_starts=0.0,
     ),
     "pendulum": dict(policy_hidden=(64, 64), inner_updates=20),
     "tabular": dict(
-        policy_hidden=(), reward="table", damping=0.1, critic_units=0, inner="exact"
+        steps=30,
+        natural=True,
+        policy_hidden=(),
+        reward="table",
+        damping=0.1,
+        critic_units=0,
+        inner="exact",
+        demo_starts=0.0,
     ),
 }
 _SPECIAL["lqr-clipped"] = _SPECIAL["lqr"]
 _SPECIAL["grid-world"] = _SPECIAL["tabular"]
 
 
+_PLAIN_RATES = {"lqr": 3e-2, "lqr-clipped": 3e-2, "tabular": 3e-2, "grid-world": 3e-2}
+
+
 def complete(config: LearnConfig) -> LearnConfig:
     """The same config with nothing left open: what is written into the run folder."""
     defaults = _GENERAL | _SPECIAL.get(config.env, {}) | {"demos": config.env}
+    if config.method == "ml-irl":
+        defaults["natural"] = False
+    if config.natural is not None:
+        defaults["natural"] = config.natural
+    if defaults["natural"]:
+        defaults |= {"optimizer": "sgd", "learning_rate": 1.0}
+    else:
+        rate = _PLAIN_RATES.get(config.env, 1e-3)
+        defaults |= {"optimizer": "adam", "learning_rate": rate}
     if config.method == "ml-irl":
         defaults |= {"inner_updates": 1, "steps": 10 * defaults["steps"]}
     open_fields = {
@@ -154,6 +188,7 @@ def paper(config: LearnConfig) -> LearnConfig:
         cross="raw",
         expected_fisher=False,
         absolute_damping=1e-3,
+        natural=False,
         optimizer="sgd",
         learning_rate=1e-4 if config.method == "ml-irl" else 0.1,
         schedule="constant",
@@ -165,6 +200,7 @@ def paper(config: LearnConfig) -> LearnConfig:
         sketch_size=32 if continuous else 8,
         inner="sac" if continuous else "reinforce",
         inner_updates=1000 if continuous else 500,
+        demo_starts=0.0,
         agent_episodes=1000,
         steps=100,
         adaptive=False,

@@ -85,7 +85,7 @@ def learn(
     steps: int | None = None,
     time: float | None = None,
     out: str | Path | None = None,
-    optimizer: str | optax.GradientTransformation = "adam",
+    optimizer: str | optax.GradientTransformation | None = None,
     on_step: OnStep | None = None,
     **settings: Any,
 ) -> Result:
@@ -99,7 +99,7 @@ def learn(
     Args:
         env: Name of the environment.
         demos: Demonstrations, a file of them, or the name of bundled ones.
-        method: fisher, explicit, sketch, ml-irl or bc.
+        method: fisher, explicit, sketch, ml-irl, exact or bc.
         seed: Decides everything random.
         steps: Outer steps.
         time: Stop after so many seconds.
@@ -123,7 +123,7 @@ def learn(
     folder = None
     if out is not None:
         folder = RunFolder.create(out, dataclasses.asdict(config), sys.argv)
-    made = None if isinstance(optimizer, str) else optimizer
+    made = optimizer if isinstance(optimizer, optax.GradientTransformation) else None
     return run(config, folder, given=given, optimizer=made, on_step=on_step)
 
 
@@ -176,7 +176,8 @@ def _run(
     if config.method == "bc":
         return _clone(config, environment, folder, parts, known, on_step)
     learner, reward, policy = make_learner(config, environment, parts, optimizer)
-    state = init(learner, reward, policy, config.agent_episodes or 32)
+    episodes = config.agent_episodes or 32
+    state = init(learner, reward, policy, episodes, config.step_kl)
     rows: list[dict[str, Any]] = []
     if folder is not None:
         state, step = folder.load_checkpoint(state) or (state, 0)

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from jaxtyping import PRNGKeyArray
 
@@ -20,7 +21,9 @@ from hyperirl.hypergradient import (
     AbstractEstimator,
     Adjoint,
     Centred,
+    Exact,
     Fisher,
+    NaturalStep,
     Raw,
 )
 from hyperirl.inner import (
@@ -34,7 +37,7 @@ from hyperirl.inner import (
 )
 from hyperirl.learning.config import LearnConfig
 from hyperirl.learning.step import Learner
-from hyperirl.lstd import input_normalizer, random_features
+from hyperirl.lstd import Features, input_normalizer, random_features
 from hyperirl.policies import Policy, mlp_policy
 from hyperirl.problem import problem
 from hyperirl.rewards import (
@@ -47,6 +50,8 @@ from hyperirl.rewards import (
 from hyperirl.spaces import Box, Discrete
 from hyperirl.trajectories import Trajectories
 
+_PRACTICE_STEPS = 128  # Of an episode that may start in a demonstrated state.
+_FIRST_LEVEL = 0.2  # Of the first reward, in temperatures: staying is worth something.
 _FINAL_RATE = 0.1  # Of the learning rate, at the end of the cosine schedule.
 
 
@@ -123,6 +128,7 @@ def make_reward(
         hidden=config.reward_hidden,
         clamp=config.reward_clamp,
         normalizer=fit_normalizer(train),
+        level=_FIRST_LEVEL * config.temperature,
     )
 
 
@@ -145,6 +151,21 @@ def make_inner(
     raise ValueError(f"There is no inner solver {config.inner!r}.")
 
 
+def make_practice(
+    config: LearnConfig, environment: AbstractEnvironment, train: Trajectories
+) -> AbstractEnvironment:
+    """Where the inner problem is solved: the task, from other first states."""
+    if not config.demo_starts:
+        return environment
+    taken = np.asarray(train.mask)
+    return environments.DemonstratedStarts(
+        task=environment,
+        observations=jnp.asarray(np.asarray(train.observations[:, :-1])[taken]),
+        chance=jnp.asarray(config.demo_starts, jnp.float32),
+        horizon=min(_PRACTICE_STEPS, environment.horizon),
+    )
+
+
 def make_estimator(
     config: LearnConfig,
     environment: AbstractEnvironment,
@@ -155,6 +176,8 @@ def make_estimator(
     """The hypergradient of the method."""
     if config.method == "ml-irl":
         return MLIRL()
+    if config.method == "exact":
+        return Exact(environment)
     if config.absolute_damping is not None:
         damping = curvature.Absolute(config.absolute_damping)
     else:
@@ -180,22 +203,32 @@ def make_cross(
         return Raw()
     if config.cross == "centred":
         return Centred()
-    features = random_features(
+    return Adjoint(make_features(config, environment, train, key=key))
+
+
+def make_features(
+    config: LearnConfig,
+    environment: AbstractEnvironment,
+    train: Trajectories,
+    *,
+    key: PRNGKeyArray,
+) -> Features:
+    """What the critics of reward gradients are linear in."""
+    return random_features(
         input_normalizer(train),
         environment.action_space,
         key=key,
         num_units=config.critic_units or 0,
         polynomial=1 if config.reward == "table" else 2,
     )
-    return Adjoint(features)
 
 
 def make_optimizer(config: LearnConfig) -> optax.GradientTransformation:
     """Clipping by norm, then the named optimizer with its schedule."""
     steps = config.steps if config.schedule == "cosine" else None
-    return _optimizer(
-        config.optimizer, config.learning_rate or 1e-3, steps, config.clip
-    )
+    clip = None if config.natural else config.clip
+    rate = config.learning_rate or 1e-3
+    return _optimizer(config.optimizer or "adam", rate, steps, clip)
 
 
 @functools.cache  # The same object again, so that a second run compiles nothing.
@@ -233,11 +266,18 @@ def make_learner(
     policy = make_policy(config, environment, key=policy_key)
     clone_policy, _ = clone(policy, train, valid, key=clone_key)
     ranking = ranking_set(environment, clone_policy, key=rank_key)
+    natural = None
+    if config.natural:
+        natural = NaturalStep(
+            make_features(config, environment, train, key=feature_key)
+        )
     learner = Learner(
         environment=environment,
+        practice=make_practice(config, environment, train),
         problem=problem(config.temperature, config.discount),
         inner=make_inner(config, environment),
         estimator=make_estimator(config, environment, train, key=feature_key),
+        natural=natural,
         train=train,
         valid=valid,
         ranking=ranking.trajectories,

@@ -1,7 +1,9 @@
 """One outer step, compiled whole: solve, roll out, differentiate, update, look.
 
-Nothing that is not finite ever reaches the parameters: such a step leaves the reward
-and the inner solver as they were, and is counted.
+Natural steps have a trust region: one that made the demonstrations less likely is taken
+back, with the policy it led to, and the next one is shorter. Nothing that is not finite
+ever reaches the parameters: such a step leaves the reward and the inner solver as they
+were, and is counted.
 """
 
 from typing import Any
@@ -18,6 +20,7 @@ from hyperirl.evaluate.ranking import rank_correlation
 from hyperirl.hypergradient import (
     AbstractEstimator,
     Estimate,
+    NaturalStep,
     outer_loss,
     policy_nll,
 )
@@ -31,15 +34,19 @@ from hyperirl.trajectories import Trajectories, returns
 
 _TARGET_KL = 0.01  # Nats a step from the inner optimum that are near enough.
 _MAX_SOLVES = 6  # How many times the inner solver may be run for one outer step.
+_SLACK = 0.3  # Discounted nats by which the loss may rise: inner solutions are noisy.
+_GROW, _SHRINK = 2.0, 0.25  # The trust region, after a good step and after a bad one.
 
 
 class Learner(eqx.Module):
     """What stays the same during a run."""
 
     environment: AbstractEnvironment
+    practice: AbstractEnvironment  # Where the inner problem is solved.
     problem: Problem
     inner: AbstractInnerSolver
     estimator: AbstractEstimator
+    natural: NaturalStep | None  # None: the optimizer gets the hypergradient itself.
     train: Trajectories
     valid: Trajectories
     ranking: Trajectories  # With true rewards, to look at; nothing is decided by it.
@@ -57,6 +64,21 @@ class Best(eqx.Module):
     policy: AbstractPolicy
 
 
+class Solved(eqx.Module):
+    """A reward, the inner solution for it, and the outer loss there."""
+
+    loss: Float[Array, ""]
+    reward: AbstractReward
+    inner: Any
+
+
+class Trust(eqx.Module):
+    """Where natural steps start from, and how far they may go, in discounted nats."""
+
+    base: Solved
+    radius: Float[Array, ""]
+
+
 class LearnState(eqx.Module):
     """What changes: all of it is in a checkpoint, and nothing else is needed."""
 
@@ -64,6 +86,7 @@ class LearnState(eqx.Module):
     reward: AbstractReward
     moments: PyTree  # Of the optimizer.
     inner: Any  # Of the inner solver; its policy is `inner.policy`.
+    trust: Trust | None  # For natural steps.
     best: Best
     agent_episodes: Int[Array, ""]
     snr: Float[Array, ""]  # Running mean.
@@ -76,17 +99,21 @@ def init(
     reward: AbstractReward,
     policy: AbstractPolicy,
     agent_episodes: int,
+    radius: float = 1.0,
 ) -> LearnState:
-    """The state before the first step."""
+    """The state before the first step; `radius` is the first of the trust region."""
     count = lambda n: jnp.asarray(n, jnp.int32)
     key = jr.split(learner.key)[0]  # The steps fold their number into the key itself.
-    inner = learner.inner.init(learner.environment, policy, key=key)
+    inner = learner.inner.init(learner.practice, policy, key=key)
+    infinite = jnp.asarray(jnp.inf, jnp.float32)
+    trust = Trust(Solved(infinite, reward, inner), jnp.asarray(radius, jnp.float32))
     return LearnState(
         step=count(0),
         reward=reward,
         moments=learner.optimizer.init(partition(reward)[0]),
         inner=inner,
-        best=Best(jnp.asarray(jnp.inf, jnp.float32), reward, inner.policy),
+        trust=None if learner.natural is None else trust,
+        best=Best(infinite, reward, inner.policy),
         agent_episodes=count(agent_episodes),
         snr=jnp.asarray(jnp.nan, jnp.float32),
         skipped=count(0),
@@ -101,22 +128,28 @@ def outer_step(
     """The next state, and the numbers of this step."""
     solve_key, agent_key = jr.split(jr.fold_in(learner.key, state.step))
     inner, report, num_updates = _solve(learner, state, solve_key)
-    policy = inner.policy
+    nll = jnp.mean(policy_nll(inner.policy, learner.valid))
+    loss = outer_loss(inner.policy, learner.train, learner.problem)
+    solved = Solved(loss.astype(jnp.float32), state.reward, inner)
+    trust = None
+    if state.trust is not None:
+        trust = _judge(state.trust, solved)
+        solved = trust.base
+    policy = solved.inner.policy
     agent = rollout(learner.environment, policy, agent_episodes, key=agent_key)
     estimate = learner.estimator(
-        policy, state.reward, learner.train, agent, learner.problem
+        policy, solved.reward, learner.train, agent, learner.problem
     )
-    loss = outer_loss(policy, learner.train, learner.problem)
-    nll = jnp.mean(policy_nll(policy, learner.valid))
-
-    good = all_finite((estimate.h, loss, nll, partition(policy)[0]))
-    reward, moments = _update(learner, state, estimate.h)
+    direction = _direction(learner, solved, trust, estimate, agent)
+    good = all_finite((direction, loss, nll, partition(inner.policy)[0]))
+    reward, moments = _update(learner, solved.reward, state.moments, direction)
     moved = LearnState(
         step=state.step + 1,
         reward=reward,
         moments=moments,
-        inner=inner,
-        best=_better(state.best, nll, state.reward, policy),
+        inner=solved.inner,
+        trust=trust,
+        best=_better(state.best, nll, state.reward, inner.policy),
         agent_episodes=state.agent_episodes,
         snr=_running_mean(state.snr, estimate.diagnostics.snr),
         skipped=jnp.zeros_like(state.skipped),
@@ -134,14 +167,52 @@ def outer_step(
         "best_nll_valid": new.best.nll,
         "skipped": new.total_skipped,
     }
+    if trust is not None:
+        row["radius"] = trust.radius
     return new, row
 
 
-def _update(learner: Learner, state: LearnState, h: PyTree) -> tuple[Any, Any]:
-    """A step of the optimizer along the hypergradient."""
-    params, rest = partition(state.reward)
+def _judge(trust: Trust, tried: Solved) -> Trust:
+    """Goes on from what was tried, or back to where the last good step began.
+
+    After a step back the loss to beat is a little higher: it may have been luck.
+    """
+    good = tried.loss <= trust.base.loss + _SLACK
+    base = eqx.tree_at(lambda b: b.loss, trust.base, trust.base.loss + _SLACK / 2)
+    radius = trust.radius * jnp.where(good, _GROW, _SHRINK)
+    radius = jnp.where(jnp.isfinite(trust.base.loss), radius, trust.radius)
+    return Trust(_choose(good, tried, base), radius)
+
+
+def _direction(
+    learner: Learner,
+    solved: Solved,
+    trust: Trust | None,
+    estimate: Estimate,
+    agent: Trajectories,
+) -> PyTree:
+    """What the optimizer descends on: the hypergradient, or the natural step."""
+    if learner.natural is None or trust is None:
+        return estimate.h
+    step, divergence = learner.natural(
+        estimate.h,
+        solved.inner.policy,
+        solved.reward,
+        learner.train,
+        agent,
+        learner.problem,
+    )
+    scale = jnp.minimum(1.0, jnp.sqrt(trust.radius / divergence))
+    return jax.tree.map(lambda leaf: scale.astype(leaf.dtype) * leaf, step)
+
+
+def _update(
+    learner: Learner, reward: Any, moments: Any, direction: PyTree
+) -> tuple[Any, Any]:
+    """A step of the optimizer."""
+    params, rest = partition(reward)
     with jax.numpy_dtype_promotion("standard"):  # Adam mixes float and int.
-        updates, moments = learner.optimizer.update(h, state.moments, params)
+        updates, moments = learner.optimizer.update(direction, moments, params)
     return eqx.combine(optax.apply_updates(params, updates), rest), moments
 
 
@@ -158,14 +229,14 @@ def _solve(
     The hypergradient is one only near the inner optimum, so the solver is run again
     while it is far from it. A gap that is not above its own noise is near.
     """
-    environment, problem = learner.environment, learner.problem
+    problem = learner.problem
     arrays, rest = eqx.partition(state.inner, eqx.is_array)
-    steps = jnp.arange(environment.horizon, dtype=jnp.float32)
+    steps = jnp.arange(learner.environment.horizon, dtype=jnp.float32)
     weight = problem.temperature * jnp.sum(problem.discount**steps)
 
     def solve(i, arrays):
         inner, report = learner.inner.run(
-            environment,
+            learner.practice,
             state.reward,
             eqx.combine(arrays, rest),
             problem,

@@ -77,7 +77,10 @@ class Categorical(AbstractDistribution):
         return jax.nn.log_softmax(self.logits)
 
     def sample(self, *, key: PRNGKeyArray) -> Int[Array, ""]:
-        return jr.categorical(key, self.logits).astype(jnp.int32)
+        """By inverting the distribution function: one random number, no logarithms."""
+        cumulative = jnp.cumsum(jnp.exp(self.logits - jnp.max(self.logits)))
+        level = jr.uniform(key, (), self.logits.dtype) * cumulative[-1]
+        return jnp.sum(cumulative <= level, dtype=jnp.int32)
 
     def log_prob(self, action: Int[Array, ""]) -> Float[Array, ""]:
         return self.log_probs[action]

@@ -128,13 +128,16 @@ def mlp_reward(
     hidden: Sequence[int] = (32, 32),
     clamp: float | None = None,
     normalizer: Normalizer | None = None,
+    level: float = 0.0,
     dtype: DTypeLike = jnp.float32,
 ) -> MLPReward:
-    """A reward network with tanh hidden layers, small at the start."""
+    """A reward network with tanh hidden layers, near `level` at the start."""
     discrete = isinstance(action_space, Discrete)
     size = action_space.num_actions if discrete else action_space.size
     sizes = (observation_size + size, *hidden, 1)
     network = MLP(sizes, key=key, output_gain=0.01, dtype=dtype)
+    bias = jnp.full((1,), level, dtype)
+    network = eqx.tree_at(lambda n: n.layers[-1].bias, network, bias)
     return MLPReward(network, size if discrete else None, normalizer, clamp)
 
 

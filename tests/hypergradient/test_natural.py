@@ -1,0 +1,127 @@
+"""Natural steps against the Hessian of the exact outer loss."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from hyperirl import exact
+from hyperirl.environments import LQR, CartPole, Tabular
+from hyperirl.hypergradient import Exact, NaturalStep
+from hyperirl.lstd import input_normalizer, random_features
+from hyperirl.policies import softmax_table
+from hyperirl.problem import Problem
+from hyperirl.rewards import TableReward
+
+HORIZON = 3
+PROBLEM = Problem(jnp.float64(0.3), jnp.float64(0.8))
+
+
+@pytest.fixture(scope="module")
+def mdp() -> Tabular:
+    """Two states, two actions; one action may stop the task."""
+    transitions = np.array([[[0.5, 0.5], [0, 1]], [[0.5, 0], [0.5, 0.5]]])
+    return Tabular(
+        transitions=jnp.asarray(transitions),
+        rewards=jnp.zeros((2, 2)),
+        initial=jnp.array([0.5, 0.5]),
+        horizon=HORIZON,
+    )
+
+
+@pytest.fixture(scope="module")
+def episodes(mdp):
+    """All episodes of the uniform policy, as often as they are likely."""
+    every, chances = exact.tabular.enumerate_episodes(mdp, jnp.zeros((2, 2)), HORIZON)
+    counts = np.round(np.asarray(chances) * 2**10).astype(int)
+    return every[np.repeat(np.arange(len(counts)), counts)]
+
+
+@pytest.fixture(scope="module")
+def reward() -> TableReward:
+    """With it all values are zero, ends included, and the uniform policy is optimal."""
+    return TableReward(jnp.full((2, 2), -jnp.log(2.0) * PROBLEM.temperature))
+
+
+@pytest.fixture(scope="module")
+def natural(mdp, episodes) -> NaturalStep:
+    features = random_features(
+        input_normalizer(episodes),
+        mdp.action_space,
+        key=jr.key(0),
+        num_units=0,
+        polynomial=1,
+        dtype=jnp.float64,
+    )
+    return NaturalStep(features, damping=1e-2, ridge=1e-13)
+
+
+@pytest.fixture(scope="module")
+def hessian(mdp, episodes, reward):
+    """Of the exact outer loss, by central differences of its exact gradient.
+
+    The expert is the uniform policy, so that it is explained, and the Fisher matrix of
+    the demonstrations is their Hessian.
+    """
+    weights = exact.tabular.demo_weights(episodes, PROBLEM.discount, 2)
+    gradient = jax.jit(
+        lambda table: exact.tabular.hypergradient(mdp, table, PROBLEM, weights)
+    )
+    columns = []
+    for direction in 1e-4 * jnp.eye(4).reshape(4, 2, 2):
+        above = gradient(reward.table + direction)
+        below = gradient(reward.table - direction)
+        columns.append(np.ravel((above - below) / 2e-4))
+    return np.stack(columns, axis=1)
+
+
+def test_the_metric_is_the_hessian_of_the_outer_loss(
+    natural, episodes, reward, hessian
+):
+    """Fails without the discount, the square of the temperature, or the centring."""
+    policy = softmax_table(jnp.zeros((2, 2)))
+    root = eqx.filter_jit(natural.root)(policy, reward, episodes, episodes, PROBLEM)
+    np.testing.assert_allclose(root.T @ root, hessian, atol=1e-5 * hessian.max())
+
+
+def test_the_step_is_a_newton_step_that_knows_its_length(
+    natural, episodes, reward, hessian
+):
+    """`(H + damping) d = h` for an `h` in the range of `H`; `d' H d / 2` is reported.
+
+    A reward that changes the policy in no state, a potential, is in the null space.
+    """
+    policy = softmax_table(jnp.zeros((2, 2)))
+    h = hessian @ np.array([0.3, -0.2, 0.5, 0.1])
+    step, divergence = eqx.filter_jit(natural)(
+        TableReward(jnp.asarray(h.reshape(2, 2))),
+        policy,
+        reward,
+        episodes,
+        episodes,
+        PROBLEM,
+    )
+    d = np.ravel(step.table)
+    values = np.linalg.eigvalsh(hessian)
+    kept = values[values > 1e-6 * values[-1]]
+    damping = 1e-2 * kept.mean()
+    assert len(kept) == 2  # Four entries, two states: two potentials.
+    np.testing.assert_allclose(hessian @ d + damping * d, h, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(divergence, d @ hessian @ d / 2, rtol=1e-4)
+
+
+def test_the_exact_estimator_is_the_oracle(mdp, episodes, reward):
+    weights = exact.tabular.demo_weights(episodes[:5], PROBLEM.discount, 2)
+    expected = exact.tabular.hypergradient(mdp, reward.table, PROBLEM, weights)
+    estimate = eqx.filter_jit(Exact(mdp))(
+        softmax_table(jnp.zeros((2, 2))), reward, episodes[:5], episodes, PROBLEM
+    )
+    np.testing.assert_allclose(estimate.h.table, expected, rtol=1e-12)
+
+
+def test_exact_hypergradients_of_other_tasks_are_refused():
+    with pytest.raises(ValueError, match="finite MDPs and for LQR, not for CartPole"):
+        Exact(CartPole())
+    assert Exact(LQR()).environment is not None

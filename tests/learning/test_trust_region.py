@@ -1,0 +1,64 @@
+"""Natural steps are taken back when they make things worse."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hyperirl.learning import LearnConfig, complete, paper
+from hyperirl.learning.step import Solved, Trust, _judge
+from hyperirl.rewards import TableReward
+
+
+def solved(loss: float, name: float) -> Solved:
+    mark = jnp.asarray(name, jnp.float32)
+    reward = TableReward(mark.reshape(1, 1))
+    return Solved(jnp.asarray(loss, jnp.float32), reward, mark)
+
+
+def marks(trust: Trust) -> tuple[float, float]:
+    """Whose reward and whose inner solution steps start from."""
+    reward = trust.base.reward
+    assert isinstance(reward, TableReward)
+    return float(reward.table[0, 0]), float(trust.base.inner)
+
+
+def trust(loss: float) -> Trust:
+    return Trust(solved(loss, 1.0), jnp.asarray(2.0, jnp.float32))
+
+
+def test_a_good_step_is_kept_and_the_next_may_be_longer():
+    after = _judge(trust(10.0), solved(9.0, 2.0))
+    assert marks(after) == (2.0, 2.0)
+    np.testing.assert_allclose([after.base.loss, after.radius], [9.0, 4.0])
+
+
+def test_a_bad_step_is_taken_back_with_its_policy_and_the_next_is_shorter():
+    """The loss to beat rises a little, so that a lucky one does not block the run."""
+    after = _judge(trust(10.0), solved(11.0, 2.0))
+    assert marks(after) == (1.0, 1.0)
+    np.testing.assert_allclose([after.base.loss, after.radius], [10.15, 0.5])
+
+
+def test_a_loss_that_is_not_a_number_is_no_progress():
+    assert marks(_judge(trust(10.0), solved(float("nan"), 2.0))) == (1.0, 1.0)
+
+
+def test_the_first_solution_is_where_steps_start_from():
+    after = _judge(trust(float("inf")), solved(50.0, 2.0))
+    np.testing.assert_allclose([after.base.loss, after.radius], [50.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "config, natural, optimizer, rate",
+    [
+        (LearnConfig(env="lqr"), True, "sgd", 1.0),
+        (LearnConfig(env="lqr", natural=False), False, "adam", 3e-2),
+        (LearnConfig(env="lqr", method="ml-irl"), False, "adam", 3e-2),
+        (LearnConfig(env="cartpole"), False, "adam", 1e-3),
+        (paper(LearnConfig(env="lqr")), False, "sgd", 0.1),
+    ],
+)
+def test_the_optimizer_suits_the_kind_of_step(config, natural, optimizer, rate):
+    config = complete(config)
+    assert config.natural == natural
+    assert (config.optimizer, config.learning_rate) == (optimizer, rate)
