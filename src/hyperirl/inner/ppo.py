@@ -73,18 +73,18 @@ class PPO(AbstractInnerSolver):
     moved the policy by `max_kl` nats a step.
     """
 
-    learning_rate: Float[Array, ""] = hyperparameter(1e-3)
+    learning_rate: Float[Array, ""] = hyperparameter(2e-3)
     critic_rate: Float[Array, ""] = hyperparameter(1e-3)
     final_rate: Float[Array, ""] = hyperparameter(0.1)
     clip: Float[Array, ""] = hyperparameter(0.2)
     max_kl: Float[Array, ""] = hyperparameter(0.05)
-    trace: Float[Array, ""] = hyperparameter(0.98)
+    trace: Float[Array, ""] = hyperparameter(0.95)
     num_envs: int = eqx.field(static=True, default=64)
     num_steps: int = eqx.field(static=True, default=128)
     num_epochs: int = eqx.field(static=True, default=4)
     num_minibatches: int = eqx.field(static=True, default=4)
     num_fits: int = eqx.field(static=True, default=2)
-    critic_hidden: tuple[int, ...] = eqx.field(static=True, default=(64, 64))
+    critic_hidden: tuple[int, ...] = eqx.field(static=True, default=(32, 32))
 
     def __check_init__(self):
         if self.steps_per_update % self.num_minibatches:

@@ -137,6 +137,8 @@ def make_inner(
 ) -> AbstractInnerSolver:
     """Who solves the inner problem."""
     match config.inner:
+        case "ppo" if isinstance(environment.action_space, Discrete):
+            return PPO(learning_rate=1e-3, trace=0.98, critic_hidden=(64, 64))
         case "ppo":
             return PPO()
         case "sac":
