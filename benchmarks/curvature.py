@@ -212,7 +212,8 @@ def sketch_rate(system: System, repeats: int) -> dict:
         "PaperSCFD": lambda: solve(SOLVERS["PaperSCFD"], rows, g),
     }
     _, times = _timing.interleaved(runs, repeats)
-    m, b = 64, 256
+    m = 64
+    b = len(curvature.empty_sketch(rows.dim, size=m).buffer)
     blocks = rows.num_rows // b
     flops = 2 * rows.dim * ((m + b) ** 2 + m * (m + b)) * blocks
     shares = [

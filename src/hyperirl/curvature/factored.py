@@ -203,7 +203,9 @@ def _factor_mv(factor: Factor, v: Float[Array, " k"]) -> Float[Array, " n"]:
     if factor.activations is None:
         return factor.deltas @ v
     weight = v.reshape(factor.deltas.shape[1], factor.activations.shape[1])
-    return jnp.sum((factor.activations @ weight.T) * factor.deltas, axis=1)
+    # The sum is a product with ones: many times faster on CPU than a reduction.
+    ones = jnp.ones((factor.deltas.shape[1],), factor.deltas.dtype)
+    return ((factor.activations @ weight.T) * factor.deltas) @ ones
 
 
 def _map(function, factors: tuple[Factor, ...]) -> list[Factor]:
