@@ -15,7 +15,6 @@ import dataclasses
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from jax.flatten_util import ravel_pytree
 import _timing
 from hyperirl import curvature
 from hyperirl.environments import make
+from hyperirl.experiments.worker import peak_megabytes
 from hyperirl.networks import partition
 from hyperirl.policies import mlp_policy
 from hyperirl.problem import problem
@@ -270,8 +270,7 @@ def measure_memory(solver: str, dim: int, num_rows: int) -> None:
         record["first_call_seconds"] = _timing.seconds(run)
         if solver == "SCFD(32)":
             record["seconds"] = _timing.seconds(run)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(record | {"peak_mb": peak}))
+    print(json.dumps(record | {"peak_mb": peak_megabytes()}))
 
 
 def draw(results: dict, path: Path) -> None:
