@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.inner import PPO, Reward
+from hyperirl.inner import PPO, Reward, ppo_for
 from hyperirl.policies import (
     AbstractPolicy,
     GaussianHead,
@@ -168,7 +168,7 @@ def train_fresh(
     training = Training() if training is None else training
     policy_key, init_key, solve_key, measure_key = jr.split(key, 4)
     policy = policy_for(environment, policy_key)
-    solver = _solver(training, 0.0, 1.0)
+    solver = _solver(environment, training, 0.0, 1.0)
     state = solver.init(environment, policy, key=init_key)
     checks = min(training.num_checks, training.num_updates)
     ends = np.linspace(0, training.num_updates, checks + 1).astype(int)
@@ -180,7 +180,7 @@ def train_fresh(
     measured = [check(policy, 0)]
     for i, (start, end) in enumerate(itertools.pairwise(ends), 1):
         shares = start / training.num_updates, end / training.num_updates
-        state, _ = _solver(training, *shares).solve(
+        state, _ = _solver(environment, training, *shares).solve(
             environment,
             reward,
             state,
@@ -202,10 +202,13 @@ def train_fresh(
     return Fresh(state.policy, curve, *judged)
 
 
-def _solver(training: Training, start: float, end: float) -> PPO:
+def _solver(
+    environment: AbstractEnvironment, training: Training, start: float, end: float
+) -> PPO:
     """For the part of the training between two shares of it."""
     rate = lambda share: (1 - share) * training.first_rate + share * training.last_rate
-    return PPO(
+    return ppo_for(
+        environment,
         learning_rate=rate(start),
         critic_rate=2 * rate(start),
         final_rate=rate(end) / rate(start),

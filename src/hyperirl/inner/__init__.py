@@ -8,6 +8,7 @@ from hyperirl.inner.exact import SoftValueIteration as SoftValueIteration
 from hyperirl.inner.gap import true_reward as true_reward
 from hyperirl.inner.ppo import PPO as PPO
 from hyperirl.inner.ppo import PPOState as PPOState
+from hyperirl.inner.ppo import ppo_for as ppo_for
 from hyperirl.inner.reinforce import LeaveOneOut as LeaveOneOut
 from hyperirl.inner.reinforce import Reinforce as Reinforce
 from hyperirl.inner.reinforce import ReinforceState as ReinforceState

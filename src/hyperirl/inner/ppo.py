@@ -38,6 +38,7 @@ from hyperirl.inner.solver import (
 )
 from hyperirl.policies import AbstractDistribution, AbstractPolicy
 from hyperirl.problem import Problem
+from hyperirl.spaces import Discrete
 
 
 class PPOState(eqx.Module):
@@ -234,6 +235,18 @@ class PPO(AbstractInnerSolver):
             trace=self.trace,
             num_fits=self.num_fits,
         )
+
+
+def ppo_for(environment: AbstractEnvironment, **settings: Any) -> PPO:
+    """PPO with settings that suit the actions, where no others are given.
+
+    Where they are choices, advantages are small beside the values of long episodes, and
+    had better lean on what was seen than on the critic.
+    """
+    if isinstance(environment.action_space, Discrete):
+        usual = dict(learning_rate=1e-3, trace=0.98, critic_hidden=(64, 64))
+        settings = usual | settings
+    return PPO(**settings)
 
 
 @eqx.filter_jit

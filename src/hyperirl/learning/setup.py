@@ -27,13 +27,13 @@ from hyperirl.hypergradient import (
     Raw,
 )
 from hyperirl.inner import (
-    PPO,
     SAC,
     AbstractInnerSolver,
     Reinforce,
     RunningMean,
     SoftRiccati,
     SoftValueIteration,
+    ppo_for,
 )
 from hyperirl.learning.config import LearnConfig
 from hyperirl.learning.step import Learner
@@ -50,8 +50,6 @@ from hyperirl.rewards import (
 from hyperirl.spaces import Box, Discrete
 from hyperirl.trajectories import Trajectories
 
-# Its advantages are small beside the values, so they lean less on the critic.
-_DISCRETE_PPO: Any = dict(learning_rate=1e-3, trace=0.98, critic_hidden=(64, 64))
 _PRACTICE_STEPS = 128  # Of an episode that may start in a demonstrated state.
 _FIRST_LEVEL = 0.2  # Of the first reward, in temperatures: staying is worth something.
 _FINAL_RATE = 0.1  # Of the learning rate, at the end of the cosine schedule.
@@ -139,10 +137,8 @@ def make_inner(
 ) -> AbstractInnerSolver:
     """Who solves the inner problem."""
     match config.inner:
-        case "ppo" if isinstance(environment.action_space, Discrete):
-            return PPO(**_DISCRETE_PPO)
         case "ppo":
-            return PPO()
+            return ppo_for(environment)
         case "sac":
             return SAC()
         case "reinforce":
