@@ -6,4 +6,4 @@ html_theme = "furo"
 html_title = "hyperirl"
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "results"]
