@@ -8,47 +8,23 @@ import numpy as np
 import pytest
 
 from hyperirl import exact
-from hyperirl.environments import LQR, CartPole, Tabular
+from hyperirl.environments import LQR, CartPole
 from hyperirl.hypergradient import Exact, NaturalStep
 from hyperirl.lstd import input_normalizer, random_features
 from hyperirl.policies import softmax_table
-from hyperirl.problem import Problem
 from hyperirl.rewards import TableReward
 
-HORIZON = 3
-PROBLEM = Problem(jnp.float64(0.3), jnp.float64(0.8))
-
 
 @pytest.fixture(scope="module")
-def mdp() -> Tabular:
-    """Two states, two actions; one action may stop the task."""
-    transitions = np.array([[[0.5, 0.5], [0, 1]], [[0.5, 0], [0.5, 0.5]]])
-    return Tabular(
-        transitions=jnp.asarray(transitions),
-        rewards=jnp.zeros((2, 2)),
-        initial=jnp.array([0.5, 0.5]),
-        horizon=HORIZON,
-    )
-
-
-@pytest.fixture(scope="module")
-def episodes(mdp):
-    """All episodes of the uniform policy, as often as they are likely."""
-    every, chances = exact.tabular.enumerate_episodes(mdp, jnp.zeros((2, 2)), HORIZON)
-    counts = np.round(np.asarray(chances) * 2**10).astype(int)
-    return every[np.repeat(np.arange(len(counts)), counts)]
-
-
-@pytest.fixture(scope="module")
-def reward() -> TableReward:
+def reward(problem) -> TableReward:
     """With it all values are zero, ends included, and the uniform policy is optimal."""
-    return TableReward(jnp.full((2, 2), -jnp.log(2.0) * PROBLEM.temperature))
+    return TableReward(jnp.full((2, 2), -jnp.log(2.0) * problem.temperature))
 
 
 @pytest.fixture(scope="module")
-def natural(mdp, episodes) -> NaturalStep:
+def natural(mdp, everything) -> NaturalStep:
     features = random_features(
-        input_normalizer(episodes),
+        input_normalizer(everything),
         mdp.action_space,
         key=jr.key(0),
         num_units=0,
@@ -59,15 +35,15 @@ def natural(mdp, episodes) -> NaturalStep:
 
 
 @pytest.fixture(scope="module")
-def hessian(mdp, episodes, reward):
+def hessian(mdp, problem, everything, reward):
     """Of the exact outer loss, by central differences of its exact gradient.
 
     The expert is the uniform policy, so that it is explained, and the Fisher matrix of
     the demonstrations is their Hessian.
     """
-    weights = exact.tabular.demo_weights(episodes, PROBLEM.discount, 2)
+    weights = exact.tabular.demo_weights(everything, problem.discount, 2)
     gradient = jax.jit(
-        lambda table: exact.tabular.hypergradient(mdp, table, PROBLEM, weights)
+        lambda table: exact.tabular.hypergradient(mdp, table, problem, weights)
     )
     columns = []
     for direction in 1e-4 * jnp.eye(4).reshape(4, 2, 2):
@@ -78,16 +54,16 @@ def hessian(mdp, episodes, reward):
 
 
 def test_the_metric_is_the_hessian_of_the_outer_loss(
-    natural, episodes, reward, hessian
+    natural, problem, everything, reward, hessian
 ):
     """Fails without the discount, the square of the temperature, or the centring."""
     policy = softmax_table(jnp.zeros((2, 2)))
-    root = eqx.filter_jit(natural.root)(policy, reward, episodes, episodes, PROBLEM)
+    root = eqx.filter_jit(natural.root)(policy, reward, everything, everything, problem)
     np.testing.assert_allclose(root.T @ root, hessian, atol=1e-5 * hessian.max())
 
 
 def test_the_step_is_a_newton_step_that_knows_its_length(
-    natural, episodes, reward, hessian
+    natural, problem, everything, reward, hessian
 ):
     """`(H + damping) d = h` for an `h` in the range of `H`; `d' H d / 2` is reported.
 
@@ -99,9 +75,9 @@ def test_the_step_is_a_newton_step_that_knows_its_length(
         TableReward(jnp.asarray(h.reshape(2, 2))),
         policy,
         reward,
-        episodes,
-        episodes,
-        PROBLEM,
+        everything,
+        everything,
+        problem,
     )
     d = np.ravel(step.table)
     values = np.linalg.eigvalsh(hessian)
@@ -112,11 +88,11 @@ def test_the_step_is_a_newton_step_that_knows_its_length(
     np.testing.assert_allclose(divergence, d @ hessian @ d / 2, rtol=1e-4)
 
 
-def test_the_exact_estimator_is_the_oracle(mdp, episodes, reward):
-    weights = exact.tabular.demo_weights(episodes[:5], PROBLEM.discount, 2)
-    expected = exact.tabular.hypergradient(mdp, reward.table, PROBLEM, weights)
+def test_the_exact_estimator_is_the_oracle(mdp, problem, everything, reward):
+    weights = exact.tabular.demo_weights(everything[:5], problem.discount, 2)
+    expected = exact.tabular.hypergradient(mdp, reward.table, problem, weights)
     estimate = eqx.filter_jit(Exact(mdp))(
-        softmax_table(jnp.zeros((2, 2))), reward, episodes[:5], episodes, PROBLEM
+        softmax_table(jnp.zeros((2, 2))), reward, everything[:5], everything, problem
     )
     np.testing.assert_allclose(estimate.h.table, expected, rtol=1e-12)
 
