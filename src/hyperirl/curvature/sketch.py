@@ -12,6 +12,7 @@ product, instead of a singular value decomposition of tall matrices.
 
 import enum
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -84,13 +85,13 @@ class Sketch(eqx.Module):
                 f"rule; got {ours} and {theirs}. Build both with the same settings."
             )
         parts = [self.stacked(), other.stacked()]
-        rows, shrinkage, rounding = compress(parts, self.size, self.rule)
+        both = compress(parts, self.size, self.rule)
         return Sketch(
-            rows=rows,
+            rows=both.rows,
             buffer=jnp.zeros_like(self.buffer),
             pending=jnp.zeros_like(self.pending),
-            shrinkage=self.shrinkage + other.shrinkage + shrinkage,
-            rounding=self.rounding + other.rounding + rounding,
+            shrinkage=self.shrinkage + other.shrinkage + both.shrinkage,
+            rounding=self.rounding + other.rounding + both.rounding,
             rows_seen=self.rows_seen + other.rows_seen,
             rows_refused=self.rows_refused + other.rows_refused,
             rule=self.rule,
@@ -158,18 +159,59 @@ def empty_sketch(
     )
 
 
+class Compressed(NamedTuple):
+    """What a compression leaves."""
+
+    rows: Float[Array, "m d"]
+    shrinkage: Float[Array, ""]
+    """What this compression adds to Delta."""
+    rounding: Float[Array, ""]
+    refused: Int[Array, ""]
+
+
 def compress(
     parts: Sequence[Float[Array, "_ d"]], size: int, rule: Shrinkage
-) -> tuple[Float[Array, "m d"], Float[Array, ""], Float[Array, ""]]:
-    """The best `size` rows for those of all parts, the shrinkage, and a rounding bound.
+) -> Compressed:
+    """The best `size` rows for those of all parts.
 
     With `Y` the parts above each other, `Y Y^T = U diag(s) U^T`, sorted down, and
     `delta` by the rule, the new rows are `sqrt(max(s - delta, 0) / s) U^T Y`. All
     singular values above 0 are scaled by a factor of at most 1, so rounding can not
     make the sketch exceed the rows. `Y` itself is never put together.
+
+    The Gram matrix tells whether all rows are finite and their squares do well in
+    their type. If not, the work is done again with care: rows that cannot be squared
+    are refused, and the others divided by a power of two.
     """
-    gram, square = _gram(parts)
-    values, vectors = jnp.linalg.eigh(gram)
+    gram = _gram(parts)
+    largest = jnp.max(jnp.diagonal(gram))
+    usual = jnp.all(jnp.isfinite(gram)) & (largest > 1e-18) & (largest < 1e18)
+
+    def plainly(parts, gram) -> Compressed:
+        one = jnp.ones((), jnp.float64)
+        none = jnp.zeros((), jnp.int32)
+        return _combine(parts, gram, one, size, rule, none)
+
+    def carefully(parts, _) -> Compressed:
+        parts, refused = zip(*map(refuse, parts), strict=True)
+        largest = jnp.max(jnp.stack([jnp.max(jnp.abs(part)) for part in parts]))
+        scale = _power_of_two_above(largest)
+        gram = _gram([part / scale.astype(part.dtype) for part in parts])
+        return _combine(parts, gram, jnp.square(scale), size, rule, sum(refused))
+
+    return jax.lax.cond(usual, plainly, carefully, tuple(parts), gram)
+
+
+def _combine(
+    parts: Sequence[Float[Array, "_ d"]],
+    gram: Float[Array, "k k"],
+    square: Float[Array, ""],
+    size: int,
+    rule: Shrinkage,
+    refused: Int[Array, ""],
+) -> Compressed:
+    """The compression of rows whose Gram matrix is `square` times `gram`."""
+    values, vectors = jnp.linalg.eigh(gram, symmetrize_input=False)
     values, vectors = jnp.maximum(values[::-1], 0.0), vectors[:, ::-1]
     dtype, dim = parts[0].dtype, parts[0].shape[1]
     noise = 4 * float(jnp.finfo(dtype).eps) * values[0]
@@ -184,35 +226,19 @@ def compress(
     combine = (jnp.sqrt(share)[:, None] * vectors[:, :size].T).astype(dtype)
     ends = np.cumsum([len(part) for part in parts])[:-1].tolist()
     products = [c @ p for c, p in zip(jnp.split(combine, ends, 1), parts, strict=True)]
-    return sum(products[1:], products[0]), delta * square, noise * square
+    rows = sum(products[1:], products[0])
+    return Compressed(rows, delta * square, noise * square, refused)
 
 
-def _gram(
-    parts: Sequence[Float[Array, "_ d"]],
-) -> tuple[Float[Array, "k k"], Float[Array, ""]]:
-    """`Y Y^T` in units of `square`, a power of two: nothing under- or overflows.
-
-    Numbers whose squares do well in their type are left as they are: a copy of all rows
-    would take as long as the product.
-    """
-    largest = jnp.max(jnp.stack([jnp.max(jnp.abs(part)) for part in parts]))
-    scale = _power_of_two_above(largest)
-
-    def product(parts: Sequence[Array]) -> Array:
-        blocks = [[a @ b.T for b in parts[: i + 1]] for i, a in enumerate(parts)]
-        size = len(parts)
-        whole = [
-            [blocks[i][j] if j <= i else blocks[j][i].T for j in range(size)]
-            for i in range(size)
-        ]
-        return jnp.block(whole).astype(jnp.float64)
-
-    def scaled(parts: Sequence[Array]) -> Array:
-        return product([part / scale.astype(part.dtype) for part in parts])
-
-    usual = (largest > 1e-9) & (largest < 1e9)
-    gram = jax.lax.cond(usual, product, scaled, tuple(parts))
-    return gram, jnp.where(usual, 1.0, jnp.square(scale))
+def _gram(parts: Sequence[Float[Array, "_ d"]]) -> Float[Array, "k k"]:
+    """`Y Y^T` for the parts above each other, each product once."""
+    size = len(parts)
+    blocks = [[a @ b.T for b in parts[: i + 1]] for i, a in enumerate(parts)]
+    whole = [
+        [blocks[i][j] if j <= i else blocks[j][i].T for j in range(size)]
+        for i in range(size)
+    ]
+    return jnp.block(whole).astype(jnp.float64)
 
 
 def _append(sketch: Sketch, block: Float[Array, "k d"]) -> Sketch:
@@ -225,7 +251,7 @@ def _append(sketch: Sketch, block: Float[Array, "k d"]) -> Sketch:
 
     def full(_):
         parts = [sketch.rows, joint[:length]]
-        rows, shrinkage, rounding = compress(parts, sketch.size, sketch.rule)
+        rows, shrinkage, rounding, _ = compress(parts, sketch.size, sketch.rule)
         rest = jnp.zeros_like(sketch.buffer).at[:count].set(joint[length:])
         return rows, rest, pending - length, shrinkage, rounding
 

@@ -14,7 +14,6 @@ from hyperirl.curvature.sketch import (
     compress,
     empty_sketch,
     query,
-    refuse,
 )
 from hyperirl.curvature.solution import Info
 from hyperirl.curvature.solver import AbstractSolver
@@ -103,8 +102,8 @@ def _stream(sketch: Sketch, rows: AbstractRows) -> Sketch:
 
     def step(carry, i):
         kept, shrinkage, rounding, refused = carry
-        block, bad = refuse(rows.block(i * length, length))
-        kept, lost, noise = compress([kept, block], sketch.size, sketch.rule)
+        block = rows.block(i * length, length)
+        kept, lost, noise, bad = compress([kept, block], sketch.size, sketch.rule)
         return (kept, shrinkage + lost, rounding + noise, refused + bad), None
 
     blocks, rest = divmod(rows.num_rows, length)
