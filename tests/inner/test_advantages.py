@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from hyperirl.inner.advantages import generalized_advantages
+from hyperirl.inner.advantages import generalized_advantages, value_errors
 from hyperirl.inner.reinforce import rewards_to_go
 from hyperirl.problem import problem
 
@@ -12,15 +12,15 @@ flags = lambda *numbers: jnp.array(numbers, bool)[:, None]
 
 
 def advantages(terminated, truncated):
-    return generalized_advantages(
+    errors = value_errors(
         rewards=column(1.0, 2.0, 3.0),
         values=column(10.0, 20.0, 30.0),
         next_values=column(20.0, 30.0, 40.0),
         terminated=terminated,
-        truncated=truncated,
         discount=jnp.float32(0.5),
-        trace=jnp.float32(0.5),
-    )[:, 0]
+    )
+    ends = terminated | truncated
+    return generalized_advantages(errors, ends, decay=jnp.float32(0.25))[:, 0]
 
 
 def test_advantages_by_hand():
@@ -48,15 +48,9 @@ def test_advantages_match_their_definition_on_random_batches(getkey):
     rewards, values, after = jr.normal(getkey(), (3, *shape), jnp.float32)
     terminated = jr.bernoulli(getkey(), 0.2, shape)
     truncated = ~terminated & jr.bernoulli(getkey(), 0.2, shape)
-    found = generalized_advantages(
-        rewards,
-        values,
-        after,
-        terminated,
-        truncated,
-        discount=jnp.float32(0.9),
-        trace=jnp.float32(0.8),
-    )
+    errors = value_errors(rewards, values, after, terminated, discount=jnp.float32(0.9))
+    ends = terminated | truncated
+    found = generalized_advantages(errors, ends, decay=jnp.float32(0.72))
     rewards, values, after = map(np.asarray, (rewards, values, after))
     terminated, truncated = np.asarray(terminated), np.asarray(truncated)
     expected = np.zeros(shape)
@@ -69,6 +63,18 @@ def test_advantages_match_their_definition_on_random_batches(getkey):
                 if terminated[k, env] or truncated[k, env]:
                     break
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_first_error_is_the_steps_own_and_the_others_are_what_stands_for_them():
+    """5 + 20 / 4 + 30 / 16, and so on: its own 10 and 15 are not asked for."""
+    found = generalized_advantages(
+        column(5.0, 10.0, 15.0),
+        flags(0, 0, 0),
+        decay=jnp.float32(0.25),
+        later=column(-1.0, 20.0, 30.0),
+    )
+    expected = [5 + 20 / 4 + 30 / 16, 10 + 30 / 4, 15]
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-6)
 
 
 def test_rewards_to_go_are_discounted_from_each_step():

@@ -197,7 +197,8 @@ def compress(
         largest = jnp.max(jnp.stack([jnp.max(jnp.abs(part)) for part in parts]))
         scale = _power_of_two_above(largest)
         gram = _gram([part / scale.astype(part.dtype) for part in parts])
-        return _combine(parts, gram, jnp.square(scale), size, rule, sum(refused))
+        bad = jnp.sum(jnp.stack(refused), dtype=jnp.int32)
+        return _combine(parts, gram, jnp.square(scale), size, rule, bad)
 
     return jax.lax.cond(usual, plainly, carefully, tuple(parts), gram)
 

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.policies import AbstractDistribution, AbstractPolicy
+from hyperirl.spaces import Discrete
 
 
 class Actors(eqx.Module):
@@ -25,6 +26,13 @@ class Actors(eqx.Module):
 
 
 NEVER = np.iinfo(np.int32).max  # The time of a step that does not count.
+
+
+class Branches(eqx.Module):
+    """What each of the actions would have led to, under the same noise."""
+
+    observations: Float[Array, "steps envs actions obs"]
+    terminated: Bool[Array, "steps envs actions"]
 
 
 class Batch(eqx.Module):
@@ -41,6 +49,7 @@ class Batch(eqx.Module):
     terminated: Bool[Array, "steps envs"]
     truncated: Bool[Array, "steps envs"]
     times: Int[Array, "steps envs"]
+    branches: Branches | None = None  # Where actions are choices and all can be tried.
 
     @property
     def alive(self) -> Float[Array, "steps envs"]:
@@ -85,18 +94,35 @@ def act(
         truncated = ~terminated & (time + 1 >= environment.horizon)
         reached = environment.observe(after)
         taken = observation, action, reached, terminated, truncated, time
+        tried = _try_all(environment, state, dynamics_key)
         fresh = environment.reset(key=reset_key)
         over = terminated | truncated
         restart = lambda new, old: jnp.where(over, new, old)
-        return jax.tree.map(restart, fresh, after), jnp.where(over, 0, time + 1), taken
+        return (
+            jax.tree.map(restart, fresh, after),
+            jnp.where(over, 0, time + 1),
+            (taken, tried),
+        )
 
     def step(actors, key):
         keys = jr.split(key, actors.times.shape[0])
-        states, times, taken = jax.vmap(one)(actors.states, actors.times, keys)
-        return Actors(states, times), taken
+        states, times, seen = jax.vmap(one)(actors.states, actors.times, keys)
+        return Actors(states, times), seen
 
-    actors, taken = jax.lax.scan(step, actors, jr.split(key, num_steps))
-    return actors, Batch(*taken)
+    actors, (taken, tried) = jax.lax.scan(step, actors, jr.split(key, num_steps))
+    return actors, Batch(*taken, branches=None if tried is None else Branches(*tried))
+
+
+def _try_all(
+    environment: AbstractEnvironment, state: PyTree[Array], key: PRNGKeyArray
+) -> tuple[Float[Array, "actions obs"], Bool[Array, " actions"]] | None:
+    """What each action leads to, and whether the task is over then."""
+    if not isinstance(environment.action_space, Discrete):
+        return None
+    choices = jnp.arange(environment.action_space.num_actions, dtype=jnp.int32)
+    advance = lambda action: environment.advance(state, action, key=key)
+    states, terminated = jax.vmap(advance)(choices)
+    return jax.vmap(environment.observe)(states), terminated
 
 
 def distributions(

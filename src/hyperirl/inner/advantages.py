@@ -5,39 +5,46 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 
-def generalized_advantages(
-    rewards: Float[Array, "steps envs"],
-    values: Float[Array, "steps envs"],
-    next_values: Float[Array, "steps envs"],
-    terminated: Bool[Array, "steps envs"],
-    truncated: Bool[Array, "steps envs"],
+def value_errors(
+    rewards: Float[Array, "..."],
+    values: Float[Array, "..."],
+    next_values: Float[Array, "..."],
+    terminated: Bool[Array, "..."],
     *,
     discount: Float[Array, ""],
-    trace: Float[Array, ""],
-) -> Float[Array, "steps envs"]:
-    """Generalized advantage estimates, `A_t = sum_k (gamma lambda)^k delta_{t+k}`.
+) -> Float[Array, "..."]:
+    """`r + gamma V(s') - V(s)` of each step; after a termination the value is 0.
 
-    Here `delta_t = r_t + gamma V(s_{t+1}) - V(s_t)`, with the value of what comes after
-    a termination 0. The sum stops at the end of an episode and of the batch; at a
-    truncation it does so after bootstrapping from the value of the state reached.
+    A truncated step is like any other: the values are told of what it led to.
+    """
+    return rewards + discount * jnp.where(terminated, 0.0, next_values) - values
+
+
+def generalized_advantages(
+    deltas: Float[Array, "steps envs"],
+    ends: Bool[Array, "steps envs"],
+    *,
+    decay: Float[Array, ""],
+    later: Float[Array, "steps envs"] | None = None,
+) -> Float[Array, "steps envs"]:
+    """Generalized advantages `A_t = delta_t + sum_{k > 0} decay^k later_{t+k}`.
+
+    The sum stops at the end of an episode and of the batch.
 
     Args:
-        rewards: Those of the soft problem, `r - alpha log pi`.
-        values: Of the observations.
-        next_values: Of what the action led to, before any restart.
-        terminated: Where the task was over.
-        truncated: Where the episode was cut off.
-        discount: `gamma`.
-        trace: `lambda`. 0 trusts the values, 1 the rewards.
+        deltas: Errors of the values in one step.
+        ends: The last steps of episodes.
+        decay: `gamma lambda`. With `lambda = 0` the values are trusted, with 1 the
+            rewards.
+        later: What stands for the deltas of later steps: themselves, or anything with
+            the same means, given their states.
     """
-    future = jnp.where(terminated, 0.0, next_values)
-    deltas = rewards + discount * future - values
-    carried = jnp.where(terminated | truncated, 0.0, discount * trace)
+    later = deltas if later is None else later
+    carried = jnp.where(ends, 0.0, decay)
 
-    def step(later, now):
-        delta, decay = now
-        advantage = delta + decay * later
-        return advantage, advantage
+    def step(future, now):
+        delta, later, decay = now
+        return later + decay * future, delta + decay * future
 
     last = jnp.zeros_like(deltas[0])
-    return jax.lax.scan(step, last, (deltas, carried), reverse=True)[1]
+    return jax.lax.scan(step, last, (deltas, later, carried), reverse=True)[1]

@@ -86,30 +86,29 @@ def critic(size: int, hidden: Sequence[int], *, key: PRNGKeyArray) -> Critic:
 def fit(
     old: Critic,
     observations: Float[Array, "steps envs obs"],
-    next_observations: Float[Array, "steps envs obs"],
-    advantages: Callable[[Array, Array], Float[Array, "steps envs"]],
+    next_observations: Float[Array, "steps envs *actions obs"],
+    errors: Callable[[Array, Array], Float[Array, "steps envs"]],
     *,
     num_iterations: int,
-) -> tuple[Critic, Float[Array, "steps envs"], Float[Array, "steps envs"]]:
+) -> tuple[Critic, Float[Array, "steps envs"], Float[Array, "steps envs *actions"]]:
     """Regresses the last layer on the values a batch shows, a few times over.
 
     Args:
         old: Where to start from.
         observations: The inputs.
-        next_observations: What each step led to.
-        advantages: Of the batch, from the values of both; the value a step shows is its
-            value plus its advantage.
+        next_observations: What each step led to, or each action would have.
+        errors: What the batch shows of the values, less the values; from the values of
+            both kinds of observations.
         num_iterations: How often to repeat, since what is shown depends on the values.
 
     Returns:
-        The critic, and the values and advantages of the batch under it.
+        The critic, and the values of both kinds of observations.
     """
-    per_step = lambda f: jax.vmap(jax.vmap(f))
     flat = lambda x: x.reshape(-1, *x.shape[2:])
     new = old.track(flat(observations))
     now, after = (
-        per_step(new.features)(observations),
-        per_step(new.features)(next_observations),
+        _each(new.features, observations),
+        _each(new.features, next_observations),
     )
     gram = (flat(now).T @ flat(now) / flat(now).shape[0]).astype(jnp.float64)
     ridge = _RIDGE * jnp.eye(gram.shape[0], dtype=jnp.float64)
@@ -120,17 +119,23 @@ def fit(
 
     def regress(carry, _):
         values, next_values = carry
-        targets = values + advantages(values, next_values)
+        targets = values + errors(values, next_values)
         side = flat(now).T @ flat(targets) / flat(now).shape[0]
         weights = cho_solve(factor, side.astype(jnp.float64) + held)
         weights = weights.astype(jnp.float32)
         return (now @ weights, after @ weights), weights
 
-    start = per_step(old)(observations), per_step(old)(next_observations)
+    start = _each(old, observations), _each(old, next_observations)
     (values, next_values), weights = jax.lax.scan(regress, start, length=num_iterations)
     seen = (seen + _MEMORY * (gram - seen)).astype(jnp.float32)
     new = eqx.tree_at(lambda c: (c.weights, c.seen), new, (weights[-1], seen))
-    return new, values, advantages(values, next_values)
+    return new, values, next_values
+
+
+def _each(function: Callable[[Array], Array], x: Float[Array, "*batch size"]) -> Array:
+    """The function of every input."""
+    results = jax.vmap(function)(x.reshape(-1, x.shape[-1]))
+    return results.reshape(*x.shape[:-1], *results.shape[1:])
 
 
 def _capped(

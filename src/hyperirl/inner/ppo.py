@@ -28,7 +28,7 @@ from hyperirl.environments import AbstractEnvironment
 from hyperirl.inner.acting import Actors, Batch, act, distributions, start
 from hyperirl.inner.critic import Critic, critic, critic_loss
 from hyperirl.inner.descent import descend, descend_with, moments
-from hyperirl.inner.report import report_on, soft_values
+from hyperirl.inner.report import SoftValues, report_on, soft_values
 from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Report,
@@ -130,15 +130,15 @@ class PPO(AbstractInnerSolver):
             return eqx.tree_at(where, state, (actors, batch))
 
         state = repeat(num_updates, body, state)
-        _, values, advantages = self.values(reward, state, problem)
+        judged = self.values(reward, state, problem)
         report = report_on(
             environment,
             reward,
             state.policy,
             state.batch,
             problem,
-            values=values,
-            advantages=advantages,
+            seen=judged.seen,
+            advantages=judged.advantages,
             kl=state.kl,
             steps=num_updates * self.steps_per_update,
         )
@@ -159,10 +159,11 @@ class PPO(AbstractInnerSolver):
         """
         observations = state.batch.observations
         flat = lambda x: x.reshape(-1, *x.shape[2:])
-        value, values, advantages = self.values(reward, state, problem)
+        judged = self.values(reward, state, problem)
+        advantages, value = judged.advantages, judged.critic
         behavior = distributions(state.policy, observations)
-        data = observations, state.batch.actions, behavior, advantages
-        samples = Samples(*jax.tree.map(flat, (*data, values + advantages)))
+        data = observations, state.batch.actions, behavior, advantages, judged.seen
+        samples = Samples(*jax.tree.map(flat, data))
         # In units of the temperature or of their spread, whichever is larger.
         scale = jnp.maximum(jnp.std(advantages), problem.temperature)
         arrays, rest = eqx.partition((state.policy, value), eqx.is_array)
@@ -222,9 +223,7 @@ class PPO(AbstractInnerSolver):
         kl = jax.vmap(lambda p, q: p.kl(q))(new, samples.behavior)
         return jnp.mean(problem.temperature * kl - gain), jnp.mean(kl)
 
-    def values(
-        self, reward: Reward, state: PPOState, problem: Problem
-    ) -> tuple[Critic, Float[Array, "steps envs"], Float[Array, "steps envs"]]:
+    def values(self, reward: Reward, state: PPOState, problem: Problem) -> SoftValues:
         """A critic fitted to `state.batch`, and its soft values and advantages."""
         return soft_values(
             state.critic,

@@ -141,7 +141,7 @@ class Reinforce(AbstractInnerSolver):
             state.policy,
             state.batch,
             problem,
-            values=values,
+            seen=values + advantages,
             advantages=advantages,
             kl=state.kl,
             steps=steps,
@@ -198,16 +198,8 @@ def rewards_to_go(
     rewards: Float[Array, "steps episodes"], problem: Problem
 ) -> Float[Array, "steps episodes"]:
     """`G_t = sum_{k >= t} gamma^(k - t) r_k`: advantages of a critic that knows 0."""
-    zeros, never = jnp.zeros_like(rewards), jnp.zeros(rewards.shape, bool)
-    return generalized_advantages(
-        rewards,
-        zeros,
-        zeros,
-        never,
-        never,
-        discount=problem.discount,
-        trace=jnp.ones((), rewards.dtype),
-    )
+    never = jnp.zeros(rewards.shape, bool)
+    return generalized_advantages(rewards, never, decay=problem.discount)
 
 
 def as_batch(episodes: Trajectories) -> Batch:

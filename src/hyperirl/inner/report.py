@@ -4,13 +4,15 @@ Shared by the solvers that sample: they differ in how they improve a policy, not
 the result is judged.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.inner.acting import Batch
-from hyperirl.inner.advantages import generalized_advantages
+from hyperirl.inner.advantages import generalized_advantages, value_errors
 from hyperirl.inner.critic import Critic, fit
 from hyperirl.inner.diagnostics import inner_gradient
 from hyperirl.inner.gap import optimality_gap
@@ -28,6 +30,19 @@ def soft_rewards(
     return rewards - problem.temperature * per_step(policy.log_prob)
 
 
+class SoftValues(NamedTuple):
+    """What a batch shows of the soft values of its policy."""
+
+    critic: Critic
+    """Fitted to the batch."""
+    values: Float[Array, "steps envs"]
+    """Of the critic."""
+    seen: Float[Array, "steps envs"]
+    """The values of the same states, by what followed them."""
+    advantages: Float[Array, "steps envs"]
+    """Of the actions that were taken."""
+
+
 def soft_values(
     critic: Critic,
     reward: Reward,
@@ -37,23 +52,55 @@ def soft_values(
     *,
     trace: Float[Array, ""],
     num_fits: int,
-) -> tuple[Critic, Float[Array, "steps envs"], Float[Array, "steps envs"]]:
-    """The critic fitted to a batch of the policy; its soft values and advantages."""
-    rewards = soft_rewards(reward, policy, batch, problem)
+) -> SoftValues:
+    """Fits a critic to a batch of the policy, and estimates advantages with it.
 
-    def advantages(values: Array, next_values: Array) -> Array:
-        return generalized_advantages(
-            rewards,
-            values,
-            next_values,
-            batch.terminated,
-            batch.truncated,
-            discount=problem.discount,
-            trace=trace,
+    The error of the values in one step is
+
+        delta(s, a) = r(s, a) - alpha log pi(a | s) + gamma V(s') - V(s).
+
+    The advantage of an action is its own delta and those of the steps after it. If the
+    batch has branches, the mean of delta over all actions stands for the delta of each
+    later step. It depends on the state alone: the luck of later actions is no longer in
+    the estimate, and what is left vanishes as the critic becomes exact.
+    """
+    alpha, gamma, branches = problem.temperature, problem.discount, batch.branches
+    ends = batch.terminated | batch.truncated
+    if branches is None:
+        gains, over = soft_rewards(reward, policy, batch, problem), batch.terminated
+        after, probs = batch.next_observations, None
+    else:
+        over, after = branches.terminated, branches.observations
+        choices = jnp.arange(over.shape[-1], dtype=jnp.int32)
+        every = lambda f: jax.vmap(
+            jax.vmap(jax.vmap(f, (None, 0)), (0, None)), (0, None)
         )
+        rewards = every(reward)(batch.observations, choices).astype(jnp.float32)
+        log_probs = every(policy.log_prob)(batch.observations, choices)
+        gains, probs = rewards - alpha * log_probs, jnp.exp(log_probs)
 
-    observations, after = batch.observations, batch.next_observations
-    return fit(critic, observations, after, advantages, num_iterations=num_fits)
+    def deltas(values: Array, next_values: Array) -> tuple[Array, Array]:
+        """Of the actions taken, and in the mean over all of them if it is known."""
+        if probs is None:
+            error = value_errors(gains, values, next_values, over, discount=gamma)
+            return error, error
+        errors = value_errors(
+            gains, values[..., None], next_values, over, discount=gamma
+        )
+        taken = jnp.take_along_axis(errors, batch.actions[..., None], -1)[..., 0]
+        return taken, jnp.sum(probs * errors, -1)
+
+    def errors(values: Array, next_values: Array) -> Array:
+        mean = deltas(values, next_values)[1]
+        return generalized_advantages(mean, ends, decay=gamma * trace)
+
+    critic, values, next_values = fit(
+        critic, batch.observations, after, errors, num_iterations=num_fits
+    )
+    taken, mean = deltas(values, next_values)
+    seen = values + generalized_advantages(mean, ends, decay=gamma * trace)
+    advantages = generalized_advantages(taken, ends, decay=gamma * trace, later=mean)
+    return SoftValues(critic, values, seen, advantages)
 
 
 def report_on(
@@ -63,7 +110,7 @@ def report_on(
     batch: Batch,
     problem: Problem,
     *,
-    values: Float[Array, "steps envs"],
+    seen: Float[Array, "steps envs"],
     advantages: Float[Array, "steps envs"],
     kl: Float[Array, ""],
     steps: Int[Array, ""],
@@ -86,7 +133,7 @@ def report_on(
         gradient_norm_squared=gradient.norm_squared,
         kl=kl,
         entropy=jnp.sum(entropy * batch.alive) / jnp.sum(batch.alive),
-        soft_return=jnp.sum(first * (values + advantages)) / jnp.sum(first),
+        soft_return=jnp.sum(first * seen) / jnp.sum(first),
         gap=gap,
         gap_error=gap_error,
         steps=steps,

@@ -216,7 +216,7 @@ class SAC(AbstractInnerSolver):
         actors, batch = act(
             environment, state.policy, state.actors, self.num_report_steps, key=key
         )
-        value, values, advantages = soft_values(
+        judged = soft_values(
             state.critic,
             reward,
             state.policy,
@@ -231,13 +231,13 @@ class SAC(AbstractInnerSolver):
             state.policy,
             batch,
             problem,
-            values=values,
-            advantages=advantages,
+            seen=judged.seen,
+            advantages=judged.advantages,
             kl=state.kl,
             steps=(num_updates + self.num_report_steps) * self.num_envs,
         )
         where = lambda s: (s.actors, s.critic)
-        return eqx.tree_at(where, state, (actors, value)), report
+        return eqx.tree_at(where, state, (actors, judged.critic)), report
 
 
 def values_of(
