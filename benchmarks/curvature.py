@@ -374,6 +374,8 @@ def run(quick: bool, save) -> dict:
         if dim == 5000 and (task == lqr or num_rows == 32_000):
             results["sizes"] += sizes(system, [8, 16, 32, 64, 128, 256, 512])
         save(results)
+    results["sketch"].append(sketch_rate(build(cartpole, 20_000, 4000), 2))
+    save(results)
     for solver, dim in (
         *((s, d) for d in (5000, 20_000) for s in ("rows only", *MEASURED)),
         *((s, d) for d in (100_000, 1_000_000) for s in ("rows only", "SCFD(32)")),
