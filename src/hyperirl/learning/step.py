@@ -34,6 +34,7 @@ from hyperirl.trajectories import Trajectories, returns
 
 _TARGET_KL = 0.01  # Nats a step from the inner optimum that are near enough.
 _MAX_SOLVES = 6  # How many times the inner solver may be run for one outer step.
+_WINDOW = 5  # Steps whose NLL is averaged to choose a reward.
 _SLACK = 0.3  # Discounted nats by which the loss may rise: inner solutions are noisy.
 _GROW, _SHRINK = 2.0, 0.25  # The trust region, after a good step and after a bad one.
 
@@ -57,11 +58,18 @@ class Learner(eqx.Module):
 
 
 class Best(eqx.Module):
-    """The reward and policy with the lowest held-out NLL so far."""
+    """What is kept of the run.
+
+    The policy is the one with the lowest held-out NLL. The NLL of a step also has the
+    luck of the inner solver in it, which is the policy's and not the reward's; so the
+    reward is the one with the lowest mean over the last steps.
+    """
 
     nll: Float[Array, ""]
-    reward: AbstractReward
     policy: AbstractPolicy
+    recent: Float[Array, " window"]  # NLL of the last steps, NaN before the first.
+    mean_nll: Float[Array, ""]  # Lowest mean of recent ones.
+    reward: AbstractReward
 
 
 class Solved(eqx.Module):
@@ -113,7 +121,13 @@ def init(
         moments=learner.optimizer.init(partition(reward)[0]),
         inner=inner,
         trust=None if learner.natural is None else trust,
-        best=Best(infinite, reward, inner.policy),
+        best=Best(
+            infinite,
+            inner.policy,
+            jnp.full(_WINDOW, jnp.nan, jnp.float32),
+            infinite,
+            reward,
+        ),
         agent_episodes=count(agent_episodes),
         snr=jnp.asarray(jnp.nan, jnp.float32),
         skipped=count(0),
@@ -149,7 +163,7 @@ def outer_step(
         moments=moments,
         inner=solved.inner,
         trust=trust,
-        best=_better(state.best, nll, state.reward, inner.policy),
+        best=keep_best(state.best, nll, reward=state.reward, policy=inner.policy),
         agent_episodes=state.agent_episodes,
         snr=_running_mean(state.snr, estimate.diagnostics.snr),
         skipped=jnp.zeros_like(state.skipped),
@@ -216,9 +230,18 @@ def _update(
     return eqx.combine(optax.apply_updates(params, updates), rest), moments
 
 
-def _better(best: Best, nll: Float[Array, ""], reward, policy) -> Best:
-    candidate = Best(nll.astype(best.nll.dtype), reward, policy)
-    return _choose(nll < best.nll, candidate, best)
+def keep_best(best: Best, nll: Float[Array, ""], *, reward, policy) -> Best:
+    """What is kept after a step with this held-out NLL."""
+    nll = nll.astype(best.nll.dtype)
+    recent = jnp.append(best.recent[1:], nll)
+    mean_nll = jnp.nanmean(recent)
+    kept, old = (nll, policy), (best.nll, best.policy)
+    liked, before = (mean_nll, reward), (best.mean_nll, best.reward)
+    return Best(
+        *_choose(nll < best.nll, kept, old),
+        recent,
+        *_choose(mean_nll < best.mean_nll, liked, before),
+    )
 
 
 def _solve(
