@@ -9,9 +9,9 @@ something else: the expert's visits less the agent's. Cases, all on the paper's 
 - a restricted class: a policy network with two hidden units, trained by PPO.
 
 In the first two the inner problem is solved exactly, and the numbers are the exact
-expected NLL of the expert, discounted and where the task starts, above its least. In the
-third it is the NLL of held-out episodes above the expert's own, with cloning in the same
-class beside it. The protocol is fixed; no seed is tuned.
+expected NLL of the expert, discounted and where the task starts, above its least. In
+the third it is the NLL of held-out episodes above the expert's own, with cloning in the
+same class beside it. The protocol is fixed; no seed is tuned.
 
     python benchmarks/fisher_or_ml_irl.py --quick
     python benchmarks/fisher_or_ml_irl.py --json fisher_or_ml_irl.json
