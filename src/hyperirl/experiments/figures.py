@@ -83,6 +83,12 @@ def line(
     )
 
 
+def compress_beyond(axes: "Axes", threshold: float) -> None:
+    """Logarithms beyond plus or minus the threshold, if anything is there."""
+    if max(map(abs, axes.get_ylim())) > threshold:
+        axes.set_yscale("symlog", linthresh=threshold)
+
+
 def bars(
     axes: "Axes", index: int, count: int, label: str, values: Sequence[Any]
 ) -> None:

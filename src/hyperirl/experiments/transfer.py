@@ -144,5 +144,5 @@ def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
         axes.set_xticks(range(len(worlds)), worlds)
         axes.set(ylabel="true return", title=table.title)
         if "lqr" in table.title:
-            axes.set_yscale("symlog", linthresh=100)
+            figures.compress_beyond(axes, 100)
         axes.legend(fontsize=7)

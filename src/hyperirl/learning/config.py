@@ -170,6 +170,8 @@ def complete(config: LearnConfig) -> LearnConfig:
     else:
         rate = _PLAIN_RATES.get(config.env, 1e-3)
         defaults |= {"optimizer": "adam", "learning_rate": rate}
+    if config.env.startswith("lqr") and config.inner == "exact":
+        defaults["policy_hidden"] = ()
     if config.method == "ml-irl":
         defaults |= {"inner_updates": 1, "steps": 10 * defaults["steps"]}
     open_fields = {

@@ -38,7 +38,7 @@ from hyperirl.inner import (
 from hyperirl.learning.config import LearnConfig
 from hyperirl.learning.step import Learner
 from hyperirl.lstd import Features, input_normalizer, random_features
-from hyperirl.policies import Policy, mlp_policy
+from hyperirl.policies import Policy, linear_gaussian, mlp_policy
 from hyperirl.problem import problem
 from hyperirl.rewards import (
     AbstractReward,
@@ -80,11 +80,20 @@ def make_policy(
     """The policy class of the inner problem, untrained.
 
     Actions of a bounded box are squashed into it; those of an unbounded one have a full
-    covariance.
+    covariance. The exact solution of LQR is linear, so its class is.
     """
     space = environment.action_space
     bounded = isinstance(space, Box) and abs(space.low) < 1e6 and config.env != "lqr"
     hidden = config.policy_hidden or ()
+    if isinstance(environment, environments.LQR) and config.inner == "exact":
+        if hidden:
+            raise ValueError(
+                f"The exact solution of LQR is a linear policy, and `policy_hidden` is "
+                f"{hidden}; leave it out, or solve by `inner=ppo`."
+            )
+        obs, act = environment.B.shape
+        scale = 0.5 * jnp.eye(act, dtype=jnp.float32)
+        return linear_gaussian(jnp.zeros((act, obs), jnp.float32), scale)
     return mlp_policy(
         environment.observation_size,
         space,
