@@ -1,0 +1,29 @@
+import equinox as eqx
+import jax
+import jax.random as jr
+import pytest
+
+from hyperirl import exact
+from hyperirl.environments import LQR
+from hyperirl.learning.config import LearnConfig, complete
+from hyperirl.learning.setup import make_policy
+from hyperirl.problem import problem
+
+
+def test_the_policy_of_lqr_solved_exactly_has_the_form_of_the_solution():
+    """The exact solver puts its solution in the policy's place, leaf by leaf."""
+    lqr = LQR()
+    policy = make_policy(
+        complete(LearnConfig(env="lqr", inner="exact")), lqr, key=jr.key(0)
+    )
+    solution = eqx.filter_eval_shape(
+        exact.lqr.soft_optimal_policy, lqr, exact.lqr.true_reward(lqr), problem()
+    )
+    assert jax.tree.structure(policy) == jax.tree.structure(solution)
+    exact.lqr.gain_and_scale(policy)
+
+
+def test_a_network_cannot_be_the_exact_solution():
+    config = complete(LearnConfig(env="lqr", inner="exact", policy_hidden=(8,)))
+    with pytest.raises(ValueError, match="linear policy, and `policy_hidden` is"):
+        make_policy(config, LQR(), key=jr.key(0))
