@@ -235,12 +235,13 @@ def keep_best(best: Best, nll: Float[Array, ""], *, reward, policy) -> Best:
     nll = nll.astype(best.nll.dtype)
     recent = jnp.append(best.recent[1:], nll)
     mean_nll = jnp.nanmean(recent)
-    kept, old = (nll, policy), (best.nll, best.policy)
-    liked, before = (mean_nll, reward), (best.mean_nll, best.reward)
+    lower, steadier = nll < best.nll, mean_nll < best.mean_nll
     return Best(
-        *_choose(nll < best.nll, kept, old),
-        recent,
-        *_choose(mean_nll < best.mean_nll, liked, before),
+        nll=jnp.where(lower, nll, best.nll),
+        policy=_choose(lower, policy, best.policy),
+        recent=recent,
+        mean_nll=jnp.where(steadier, mean_nll, best.mean_nll),
+        reward=_choose(steadier, reward, best.reward),
     )
 
 
