@@ -25,7 +25,7 @@ from hyperirl.problem import problem
 
 LIMIT = 1.5  # Percent of the floor.
 FRESH = 2  # Policies for each reward...
-BUDGET = 500_000  # ...and environment steps for each of them.
+BUDGET = 2_000_000  # ...and environment steps for each of them.
 
 
 def fresh(result: Result) -> dict:
