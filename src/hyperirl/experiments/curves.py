@@ -110,7 +110,7 @@ def _draw(figure: "Figure", groups, methods: Sequence[str], floors) -> None:
             axes.axhline(mean, color="#1b1f24", linestyle=":", label="floor")
             axes.set_yscale("log")
         if key == "true_return":
-            figures.compress_beyond(axes, 100)
+            figures.compress_beyond(axes, 100.0)
         axes.set(xlabel="seconds of learning", ylabel=title)
         if key == "nll_valid":
             axes.legend(fontsize=7)

@@ -127,7 +127,7 @@ def _draw(figure: "Figure", cells, done: Done, rows: list[dict[str, Any]]) -> No
     right.set(xlabel="outer step", ylabel="L_outer, nats")
     right.set_title("Every run")
     for axes in (left, right):
-        figures.compress_beyond(axes, 1000)
+        figures.compress_beyond(axes, 1000.0)
 
 
 def _notes(config: dict[str, Any]) -> list[str]:

@@ -144,5 +144,5 @@ def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
         axes.set_xticks(range(len(worlds)), worlds)
         axes.set(ylabel="true return", title=table.title)
         if "lqr" in table.title:
-            figures.compress_beyond(axes, 100)
+            figures.compress_beyond(axes, 100.0)
         axes.legend(fontsize=7)
