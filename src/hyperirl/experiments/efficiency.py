@@ -5,7 +5,7 @@ find the programs in the cache and are measured, so that neither their time nor 
 memory is the compiler's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hyperirl.experiments import figures
@@ -151,14 +151,22 @@ def _row(env: str, name: str, results: Sequence[Result]) -> dict[str, Any]:
         "env": env,
         "method": name,
         "paper_seconds": paper[0],
-        "seconds": over_seeds(r["warm_step_seconds"] for r in results),
+        "seconds": _range(r["warm_step_seconds"] for r in results),
         "paper_mb": paper[1],
-        "peak_mb": over_seeds(r["peak_mb"] for r in results),
+        "peak_mb": _range(r["peak_mb"] for r in results),
         "paper_memory": paper[2],
         "paper_speedup": paper[3],
-        "compile": over_seeds(r["compile_seconds"] for r in results),
+        "compile": _range(r["compile_seconds"] for r in results),
         "processes": len(results),
     }
+
+
+def _range(values: Iterable[float | None]) -> dict[str, Any]:
+    """The mean, between the least and the greatest: there are two or three."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return over_seeds(known)
+    return over_seeds(known) | {"low": min(known), "high": max(known)}
 
 
 def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
@@ -183,7 +191,8 @@ def _notes(config: Mapping[str, Any]) -> list[str]:
         "REINFORCE on CartPole, 100k steps of SAC on LQR).",
         "Seconds are medians of outer steps without those that compile. Peak memory is "
         "the largest resident set of a process that found its programs in the cache. "
-        "Compilation is what a first run pays once.",
+        "Compilation is what a first run pays once. In this table brackets are the "
+        "least and the greatest of the processes.",
         "ML-IRL has the authors' smaller inner budget (a fifth on CartPole, a "
         "hundredth on LQR), so its steps do not compare with those of the others.",
     ]
