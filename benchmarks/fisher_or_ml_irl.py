@@ -20,15 +20,14 @@ same class beside it. The protocol is fixed; no seed is tuned.
 import hyperirl  # isort: skip  # noqa: F401  Sets JAX up before others import it.
 
 import dataclasses
-
-import numpy as np
-from scipy import stats
+import statistics
 
 import _timing
 from hyperirl import demos, exact
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.demos import Demos
 from hyperirl.environments import LQR
+from hyperirl.experiments.numbers import over_seeds
 from hyperirl.learning import Result, learn
 from hyperirl.problem import problem
 
@@ -81,16 +80,10 @@ def run(case: str, num_train: int, method: str, seed: int, **settings) -> dict:
 
 def row(runs: list[dict]) -> dict:
     """Mean and Student's 95 % interval over the seeds."""
-    values = np.array([one["excess_nll"] for one in runs])
-    half = float("nan")
-    if len(values) > 1:
-        half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
-    return {k: runs[0][k] for k in ("case", "demos", "method")} | {
-        "mean": float(values.mean()),
-        "half_width": half,
-        "worst": float(values.max()),
-        "seconds": float(np.median([one["seconds"] for one in runs])),
-    }
+    found = over_seeds(one["excess_nll"] for one in runs)
+    seconds = statistics.median(one["seconds"] for one in runs)
+    names = {name: runs[0][name] for name in ("case", "demos", "method")}
+    return names | found | {"seconds": seconds}
 
 
 def main() -> None:
@@ -103,15 +96,19 @@ def main() -> None:
     if args.quick:
         cases = cases[:1]
     runs, rows = [], []
-    print(f"{'case':<20}{'demos':>6} {'method':<8}{'excess NLL':>22}{'seconds':>9}")
+    print(
+        f"{'case':<20}{'demos':>6} {'method':<8}{'excess NLL':>10}"
+        f"{'95 % interval':>22}{'seconds':>9}"
+    )
     for case, num_train, methods in cases:
         for method in methods:
             new = [run(case, num_train, method, seed) for seed in seeds]
             runs, rows = runs + new, [*rows, row(new)]
             last = rows[-1]
+            interval = "" if args.quick else "{low:.3f} to {high:.3f}".format(**last)
             print(
-                f"{case:<20}{num_train:>6} {method:<8}{last['mean']:>11.3f}"
-                f" ± {last['half_width']:<8.3f}{last['seconds']:>9.1f}",
+                f"{case:<20}{num_train:>6} {method:<8}{last['mean']:>10.3f}"
+                f"{interval:>22}{last['seconds']:>9.1f}",
                 flush=True,
             )
             _timing.write({"runs": runs, "rows": rows}, args.json)

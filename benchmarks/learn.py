@@ -28,7 +28,7 @@ FRESH = 2  # Policies for each reward...
 BUDGET = 2_000_000  # ...and environment steps for each of them.
 
 
-def fresh(result: Result) -> dict:
+def fresh(result: Result, budget: int) -> dict:
     """Mean return and NLL gap of policies trained from scratch on the reward."""
     config = result.config
     test = split_demos(demos.load(config.env), config.seed).test
@@ -42,7 +42,7 @@ def fresh(result: Result) -> dict:
             problem(config.temperature, config.discount),
             test.trajectories,
             key=jr.key(1000 + i),
-            training=Training(budget=BUDGET, num_checks=4),
+            training=Training(budget=budget, num_checks=4),
             policy_for=policies_like(result.policy),
         )
         for i in range(FRESH)
@@ -54,7 +54,7 @@ def fresh(result: Result) -> dict:
     }
 
 
-def one(env: str, method: str, seed: int, **settings) -> dict:
+def one(env: str, method: str, seed: int, budget: int, **settings) -> dict:
     """The headline numbers of one run."""
     result = learn(env, method=method, seed=seed, **settings)
     rows = result.metrics
@@ -77,7 +77,7 @@ def one(env: str, method: str, seed: int, **settings) -> dict:
         "seconds": last["seconds"],
         "compile_seconds": rows[0]["step_seconds"] - statistics.median(later),
         "step_seconds": statistics.median(later),
-    } | ({} if result.reward is None else fresh(result))
+    } | ({} if result.reward is None else fresh(result, budget))
 
 
 def main() -> None:
@@ -88,14 +88,15 @@ def main() -> None:
     parser.add_argument("--envs", nargs="+", default=["cartpole", "lqr"])
     parser.add_argument("--methods", nargs="+", default=["fisher"])
     options = parser.parse_args()
-    settings = {}
+    settings, budget = {}, BUDGET
     if options.quick:
         options.envs, options.seeds, settings = ["cartpole"], 1, {"steps": 15}
+        budget = BUDGET // 10
     runs = []
     for env in options.envs:
         for method in options.methods:
             for seed in range(options.seeds):
-                run = one(env, method, seed, **settings)
+                run = one(env, method, seed, budget, **settings)
                 runs.append(run)
                 print(json.dumps(run), flush=True)
     if options.json:

@@ -35,10 +35,8 @@ class SoftValues(NamedTuple):
 
     critic: Critic
     """Fitted to the batch."""
-    values: Float[Array, "steps envs"]
-    """Of the critic."""
     seen: Float[Array, "steps envs"]
-    """The values of the same states, by what followed them."""
+    """The values of its states, by what followed them."""
     advantages: Float[Array, "steps envs"]
     """Of the actions that were taken."""
 
@@ -100,7 +98,7 @@ def soft_values(
     taken, mean = deltas(values, next_values)
     seen = values + generalized_advantages(mean, ends, decay=gamma * trace)
     advantages = generalized_advantages(taken, ends, decay=gamma * trace, later=mean)
-    return SoftValues(critic, values, seen, advantages)
+    return SoftValues(critic, seen, advantages)
 
 
 def report_on(
