@@ -69,7 +69,7 @@ HEADLINES = (
     Headline(
         "best_nll_valid",
         "Held-out NLL while learning",
-        "The lowest, in nats for each trajectory; it selected the reward.",
+        "The lowest, in nats for each trajectory; it selected the policy.",
         limits=(("floor", "floor_valid"),),
     ),
     Headline(
