@@ -100,12 +100,11 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     for size in settings["sizes"]:
         sketched = curvature.SCFD(damping=_DAMPING, size=size)
         row = _judge(sketched, rows, g, truth)
-        certificate = row["certificate"]
-        delta = _DAMPING * certificate / max(1 - certificate, 1e-12)
-        row["delta"] = delta
+        delta = float(curvature.sketch_rows(rows, size=size).shrinkage)
         v = sketched(rows, g).v
         damped = curvature.Explicit(damping=_DAMPING + delta)(rows, g).v
         row |= {
+            "delta": delta,
             "damped_cosine": float(_cosine(v, damped)),
             "damped_error": float(_distance(v, damped)),
         }
