@@ -1,6 +1,7 @@
 """From a config to the parts of a run."""
 
 import functools
+import inspect
 from typing import Any
 
 import jax.numpy as jnp
@@ -36,7 +37,7 @@ from hyperirl.inner import (
     ppo_for,
 )
 from hyperirl.learning.config import LearnConfig
-from hyperirl.learning.step import Learner
+from hyperirl.learning.step import Learner, Rate
 from hyperirl.lstd import Features, input_normalizer, random_features
 from hyperirl.policies import Policy, linear_gaussian, mlp_policy
 from hyperirl.problem import problem
@@ -233,26 +234,33 @@ def make_features(
 
 
 def make_optimizer(config: LearnConfig) -> optax.GradientTransformation:
-    """Clipping by norm, then the named optimizer with its schedule."""
-    steps = config.steps if config.schedule == "cosine" else None
+    """Clipping by norm, then the named optimizer, whose rate is set at every step."""
     clip = None if config.natural else config.clip
-    rate = config.learning_rate or 1e-3
-    return _optimizer(config.optimizer or "adam", rate, steps, clip)
+    return _optimizer(config.optimizer or "adam", clip)
+
+
+def make_rate(config: LearnConfig) -> Rate:
+    """The learning rate's schedule."""
+    constant = config.schedule == "constant"
+    return Rate(
+        first=config.learning_rate or 1e-3,
+        last_share=1.0 if constant else _FINAL_RATE,
+        num_steps=config.steps or 1,
+    )
 
 
 @functools.cache  # The same object again, so that a second run compiles nothing.
-def _optimizer(
-    name: str, rate: float, decay_steps: int | None, clip: float | None
-) -> optax.GradientTransformation:
+def _optimizer(name: str, clip: float | None) -> optax.GradientTransformation:
     make: Any = getattr(optax, name, None)
-    if not callable(make):
+    if make is None:
         raise ValueError(f"Optax has no optimizer {name!r}; try adam, adamw or sgd.")
-    schedule = rate
-    if decay_steps is not None:
-        schedule = optax.cosine_decay_schedule(rate, decay_steps, _FINAL_RATE)
     try:
-        optimizer: Any = make(learning_rate=schedule)
-    except TypeError as error:
+        others = [p for p in inspect.signature(make).parameters if p != "learning_rate"]
+        adjustable = optax.inject_hyperparams(
+            make, static_args=others, hyperparam_dtype=jnp.float32
+        )
+        optimizer: Any = adjustable(learning_rate=1.0)
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"optax.{name} cannot be made from a learning rate alone ({error}); try "
             "adam, adamw or sgd."
@@ -292,6 +300,7 @@ def make_learner(
         ranking=ranking.trajectories,
         key=run_key,
         optimizer=make_optimizer(config) if optimizer is None else optimizer,
+        rate=make_rate(config) if optimizer is None else None,
         inner_updates=config.inner_updates or 1,
         adaptive=config.adaptive,
     )

@@ -39,6 +39,27 @@ _SLACK = 0.3  # Discounted nats by which the loss may rise: inner solutions are 
 _GROW, _SHRINK = 2.0, 0.25  # The trust region, after a good step and after a bad one.
 
 
+def _float32(value: float | int | Array) -> Float[Array, ""]:
+    return jnp.asarray(value, jnp.float32)
+
+
+class Rate(eqx.Module):
+    """A learning rate that falls along a cosine; arrays, so that it can be any other.
+
+    Its last value is `last_share` of the first.
+    """
+
+    first: Float[Array, ""] = eqx.field(converter=_float32)
+    last_share: Float[Array, ""] = eqx.field(converter=_float32)
+    num_steps: Float[Array, ""] = eqx.field(converter=_float32)
+
+    def __call__(self, step: Int[Array, ""]) -> Float[Array, ""]:
+        """The rate of a step, counted from 0."""
+        done = jnp.minimum(step.astype(jnp.float32) / self.num_steps, 1.0)
+        left = 0.5 * (1 + jnp.cos(jnp.pi * done))
+        return self.first * (self.last_share + (1 - self.last_share) * left)
+
+
 class Learner(eqx.Module):
     """What stays the same during a run."""
 
@@ -52,6 +73,7 @@ class Learner(eqx.Module):
     valid: Trajectories
     ranking: Trajectories  # With true rewards, to look at; nothing is decided by it.
     key: PRNGKeyArray
+    rate: Rate | None  # None: the optimizer has its own.
     optimizer: optax.GradientTransformation = eqx.field(static=True)
     inner_updates: int = eqx.field(static=True)
     adaptive: bool = eqx.field(static=True)
@@ -156,7 +178,7 @@ def outer_step(
     )
     direction = _direction(learner, solved, trust, estimate, agent)
     good = all_finite((direction, loss, nll, partition(inner.policy)[0]))
-    reward, moments = _update(learner, solved.reward, state.moments, direction)
+    reward, moments = _update(learner, solved.reward, state, direction)
     moved = LearnState(
         step=state.step + 1,
         reward=reward,
@@ -221,10 +243,14 @@ def _direction(
 
 
 def _update(
-    learner: Learner, reward: Any, moments: Any, direction: PyTree
+    learner: Learner, reward: Any, state: LearnState, direction: PyTree
 ) -> tuple[Any, Any]:
     """A step of the optimizer."""
     params, rest = partition(reward)
+    moments = state.moments
+    if learner.rate is not None:
+        rate = learner.rate(state.step)
+        moments = optax.tree_utils.tree_set(moments, learning_rate=rate)
     with jax.numpy_dtype_promotion("standard"):  # Adam mixes float and int.
         updates, moments = learner.optimizer.update(direction, moments, params)
     return eqx.combine(optax.apply_updates(params, updates), rest), moments
