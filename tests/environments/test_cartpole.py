@@ -176,6 +176,19 @@ def test_without_termination_the_angle_is_wrapped():
     np.testing.assert_allclose(np.cos(wrapped), np.cos(angles), atol=1e-6)
 
 
+def test_without_termination_the_observation_ends_where_a_fall_is_long_over():
+    """At twice the limits and at 5 m/s or rad/s; the state itself goes on."""
+    inside = jnp.array([2.3, -4.9, 0.2, 4.9], jnp.float32)
+    outside = jnp.array([-300.0, 20.0, 3.0, -30.0], jnp.float32)
+    fixed = CartPole(terminates=False)
+    np.testing.assert_array_equal(fixed.observe(inside), inside)
+    edge = [-4.8, 5.0, 24 * math.pi / 180, -5.0]
+    np.testing.assert_allclose(fixed.observe(outside), edge, rtol=1e-6)
+    assert fixed.reward(fixed.observe(outside), jnp.int32(0)) == 0
+    np.testing.assert_array_equal(CartPole().observe(outside), outside)
+    assert jnp.abs(fixed.advance(outside, jnp.int32(0), key=None)[0][0]) > 290
+
+
 @pytest.mark.parametrize("value", [20.0, np.float64(20.0), jnp.float64(20.0)], ids=str)
 def test_parameters_are_in_single_precision_whatever_is_given(value):
     """A 64-bit one would make the state 64-bit after the first step."""

@@ -10,14 +10,18 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from hyperirl.environments.environment import AbstractEnvironment, parameter
 from hyperirl.spaces import Discrete
 
+_MAX_SPEED = 5.0  # That is observed without termination, in m/s and rad/s.
+
 
 class CartPole(AbstractEnvironment):
-    """The state is `[x, x velocity, angle, angular velocity]`, all of it observed.
+    """The state is `[x, x velocity, angle, angular velocity]`.
 
     With `terminates` the episode ends when the pole falls or the cart leaves the track,
     and the reward is 1 a step. Without, it goes on, and the reward is 1 while the pole
     is up and the cart on the track: then the return is more than the episode's length.
-    The angle is wrapped to [-pi, pi] in that case.
+    Then the angle is wrapped to [-pi, pi], and the observation ends at twice the limits:
+    a cart that rolls on for hundreds of meters after the fall would else decide the
+    scale of everything that is learned.
     """
 
     gravity: Float[Array, ""] = parameter(9.8)
@@ -45,7 +49,13 @@ class CartPole(AbstractEnvironment):
         return jr.uniform(key, (4,), jnp.float32, -0.05, 0.05)
 
     def observe(self, state: Float[Array, "4"]) -> Float[Array, "4"]:
-        return state
+        """The state, up to where a fall is long over."""
+        if self.terminates:
+            return state
+        limits = jnp.stack([2 * self.track_limit, 2 * self.angle_limit])
+        position, angle = jnp.clip(state[::2], -limits, limits)
+        speeds = jnp.clip(state[1::2], -_MAX_SPEED, _MAX_SPEED)
+        return jnp.stack([position, speeds[0], angle, speeds[1]])
 
     def state_of(self, observation: Float[Array, "4"]) -> Float[Array, "4"]:
         return observation

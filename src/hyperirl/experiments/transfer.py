@@ -145,4 +145,6 @@ def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
         axes.set(ylabel="true return", title=table.title)
         if "lqr" in table.title:
             figures.compress_beyond(axes, 100.0)
-        axes.legend(fontsize=7)
+        axes.legend(
+            fontsize=7, frameon=True, framealpha=0.95, ncols=4, loc="lower left"
+        )
