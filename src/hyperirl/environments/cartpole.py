@@ -19,9 +19,9 @@ class CartPole(AbstractEnvironment):
     With `terminates` the episode ends when the pole falls or the cart leaves the track,
     and the reward is 1 a step. Without, it goes on, and the reward is 1 while the pole
     is up and the cart on the track: then the return is more than the episode's length.
-    Then the angle is wrapped to [-pi, pi], and the observation ends at twice the limits:
-    a cart that rolls on for hundreds of meters after the fall would else decide the
-    scale of everything that is learned.
+    The angle is then wrapped to [-pi, pi], and the observation ends at twice the
+    limits: a cart that rolls on for hundreds of meters after the fall would else decide
+    the scale of everything that is learned.
     """
 
     gravity: Float[Array, ""] = parameter(9.8)
