@@ -1,5 +1,6 @@
 """The learning rate: its schedule, and that changing it compiles nothing."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +8,9 @@ import optax
 import pytest
 
 from hyperirl import demos
-from hyperirl.learning import LearnConfig, complete, learn, setup, step
-from hyperirl.learning.step import Rate
+from hyperirl.demos.splitting import split_demos
+from hyperirl.learning import LearnConfig, complete, setup, step
+from hyperirl.learning.rate import Rate, with_rate
 
 
 def test_the_schedule_is_the_cosine_of_optax():
@@ -38,9 +40,7 @@ def test_a_named_optimizer_follows_the_rate_it_is_given(name):
     my_moments, other_moments = ours.init(mine), theirs.init(other)
     with jax.numpy_dtype_promotion("standard"):
         for i in range(5):
-            my_moments = optax.tree_utils.tree_set(
-                my_moments, learning_rate=rate(jnp.asarray(i, jnp.int32))
-            )
+            my_moments = with_rate(my_moments, rate(jnp.asarray(i, jnp.int32)))
             update, my_moments = ours.update(mine, my_moments, mine)
             mine = optax.apply_updates(mine, update)
             update, other_moments = theirs.update(other, other_moments, other)
@@ -48,19 +48,40 @@ def test_a_named_optimizer_follows_the_rate_it_is_given(name):
     np.testing.assert_allclose(mine, other, rtol=1e-5)
 
 
-def test_another_rate_damping_and_number_of_steps_compile_nothing(
-    monkeypatch, tmp_path
+@pytest.fixture(scope="module")
+def tabular():
+    return demos.collect("tabular", 10, seed=0)
+
+
+def move(tabular, at, **settings):
+    """How the first reward moves in a step that is called number `at`."""
+    config = LearnConfig(
+        env="tabular", method="exact", natural=False, optimizer="sgd", **settings
+    )
+    config = complete(config)
+    environment = setup.make_environment(config, tabular)
+    parts = split_demos(tabular, config.seed)
+    learner, reward, policy = setup.make_learner(config, environment, parts)
+    state = step.init(learner, reward, policy, 4)
+    state = eqx.tree_at(lambda s: s.step, state, jnp.asarray(at, jnp.int32))
+    new, _ = step.outer_step(learner, state, 4)
+    return new.reward.table - reward.table
+
+
+def test_a_step_has_the_rate_of_its_number_and_compiles_nothing_new(
+    tabular, monkeypatch
 ):
-    path = tmp_path / "tabular.npz"
-    demos.save(demos.collect("tabular", 10, seed=0), path)
-    settings = dict(demos=str(path), agent_episodes=16, natural=False)
-    jax.clear_caches()
+    """The exact hypergradient does not depend on the step, so the rate alone does.
+
+    Fails if the step forgets the rate, or its own number.
+    """
     traced, nll = [], step.policy_nll
     monkeypatch.setattr(step, "policy_nll", lambda *a: traced.append(0) or nll(*a))
-    learn("tabular", steps=1, learning_rate=1e-3, damping=1.0, **settings)
+    first = move(tabular, 0, steps=5, learning_rate=0.01)
     once = len(traced)
-    assert once > 0
-    learn("tabular", steps=2, learning_rate=1e-2, damping=0.1, **settings)
+    assert once > 0 and jnp.abs(first).max() > 1e-5
+    last = move(tabular, 20, steps=20, learning_rate=0.03)
+    np.testing.assert_allclose(last, 0.3 * first, rtol=1e-3)
     assert len(traced) == once
 
 

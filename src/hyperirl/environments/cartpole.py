@@ -52,10 +52,9 @@ class CartPole(AbstractEnvironment):
         """The state, up to where a fall is long over."""
         if self.terminates:
             return state
-        limits = jnp.stack([2 * self.track_limit, 2 * self.angle_limit])
-        position, angle = jnp.clip(state[::2], -limits, limits)
-        speeds = jnp.clip(state[1::2], -_MAX_SPEED, _MAX_SPEED)
-        return jnp.stack([position, speeds[0], angle, speeds[1]])
+        speed = jnp.full_like(self.track_limit, _MAX_SPEED)
+        limits = [2 * self.track_limit, speed, 2 * self.angle_limit, speed]
+        return jnp.clip(state, -jnp.stack(limits), jnp.stack(limits))
 
     def state_of(self, observation: Float[Array, "4"]) -> Float[Array, "4"]:
         return observation

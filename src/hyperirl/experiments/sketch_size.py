@@ -98,10 +98,9 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     for name, solver in others.items():
         found[name] = _judge(solver, rows, g, truth)
     for size in settings["sizes"]:
-        sketched = curvature.SCFD(damping=_DAMPING, size=size)
-        row = _judge(sketched, rows, g, truth)
-        delta = float(curvature.sketch_rows(rows, size=size).shrinkage)
-        v = sketched(rows, g).v
+        row = _judge(curvature.SCFD(damping=_DAMPING, size=size), rows, g, truth)
+        sketch = curvature.sketch_rows(rows, size=size)
+        delta, v = float(sketch.shrinkage), sketch.solve(_DAMPING, g).v
         damped = curvature.Explicit(damping=_DAMPING + delta)(rows, g).v
         row |= {
             "delta": delta,

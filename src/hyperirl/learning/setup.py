@@ -1,8 +1,5 @@
 """From a config to the parts of a run."""
 
-import functools
-import inspect
-from typing import Any
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -37,7 +34,8 @@ from hyperirl.inner import (
     ppo_for,
 )
 from hyperirl.learning.config import LearnConfig
-from hyperirl.learning.step import Learner, Rate
+from hyperirl.learning.rate import Rate, adjustable_optimizer
+from hyperirl.learning.step import Learner
 from hyperirl.lstd import Features, input_normalizer, random_features
 from hyperirl.policies import Policy, linear_gaussian, mlp_policy
 from hyperirl.problem import problem
@@ -236,7 +234,7 @@ def make_features(
 def make_optimizer(config: LearnConfig) -> optax.GradientTransformation:
     """Clipping by norm, then the named optimizer, whose rate is set at every step."""
     clip = None if config.natural else config.clip
-    return _optimizer(config.optimizer or "adam", clip)
+    return adjustable_optimizer(config.optimizer or "adam", clip)
 
 
 def make_rate(config: LearnConfig) -> Rate:
@@ -247,27 +245,6 @@ def make_rate(config: LearnConfig) -> Rate:
         last_share=1.0 if constant else _FINAL_RATE,
         num_steps=config.steps or 1,
     )
-
-
-@functools.cache  # The same object again, so that a second run compiles nothing.
-def _optimizer(name: str, clip: float | None) -> optax.GradientTransformation:
-    make: Any = getattr(optax, name, None)
-    if make is None:
-        raise ValueError(f"Optax has no optimizer {name!r}; try adam, adamw or sgd.")
-    try:
-        others = [p for p in inspect.signature(make).parameters if p != "learning_rate"]
-        adjustable = optax.inject_hyperparams(
-            make, static_args=others, hyperparam_dtype=jnp.float32
-        )
-        optimizer: Any = adjustable(learning_rate=1.0)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"optax.{name} cannot be made from a learning rate alone ({error}); try "
-            "adam, adamw or sgd."
-        ) from error
-    if clip is None:
-        return optimizer
-    return optax.chain(optax.clip_by_global_norm(clip), optimizer)
 
 
 def make_learner(

@@ -25,6 +25,7 @@ from hyperirl.hypergradient import (
     policy_nll,
 )
 from hyperirl.inner import AbstractInnerSolver, Report
+from hyperirl.learning.rate import Rate, with_rate
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
@@ -37,27 +38,6 @@ _MAX_SOLVES = 6  # How many times the inner solver may be run for one outer step
 _WINDOW = 5  # Steps whose NLL is averaged to choose a reward.
 _SLACK = 0.3  # Discounted nats by which the loss may rise: inner solutions are noisy.
 _GROW, _SHRINK = 2.0, 0.25  # The trust region, after a good step and after a bad one.
-
-
-def _float32(value: float | int | Array) -> Float[Array, ""]:
-    return jnp.asarray(value, jnp.float32)
-
-
-class Rate(eqx.Module):
-    """A learning rate that falls along a cosine; arrays, so that it can be any other.
-
-    Its last value is `last_share` of the first.
-    """
-
-    first: Float[Array, ""] = eqx.field(converter=_float32)
-    last_share: Float[Array, ""] = eqx.field(converter=_float32)
-    num_steps: Float[Array, ""] = eqx.field(converter=_float32)
-
-    def __call__(self, step: Int[Array, ""]) -> Float[Array, ""]:
-        """The rate of a step, counted from 0."""
-        done = jnp.minimum(step.astype(jnp.float32) / self.num_steps, 1.0)
-        left = 0.5 * (1 + jnp.cos(jnp.pi * done))
-        return self.first * (self.last_share + (1 - self.last_share) * left)
 
 
 class Learner(eqx.Module):
@@ -249,8 +229,7 @@ def _update(
     params, rest = partition(reward)
     moments = state.moments
     if learner.rate is not None:
-        rate = learner.rate(state.step)
-        moments = optax.tree_utils.tree_set(moments, learning_rate=rate)
+        moments = with_rate(moments, learner.rate(state.step))
     with jax.numpy_dtype_promotion("standard"):  # Adam mixes float and int.
         updates, moments = learner.optimizer.update(direction, moments, params)
     return eqx.combine(optax.apply_updates(params, updates), rest), moments
