@@ -21,7 +21,6 @@ from hyperirl.demos.splitting import split_demos
 from hyperirl.evaluate.fresh import Training, policies_like, train_fresh
 from hyperirl.learning import Result, learn
 from hyperirl.policies import Policy
-from hyperirl.problem import problem
 
 LIMIT = 1.5  # Percent of the floor.
 FRESH = 2  # Policies for each reward...
@@ -39,7 +38,7 @@ def fresh(result: Result, budget: int) -> dict:
         train_fresh(
             environments.make(config.env),
             result.reward,
-            problem(config.temperature, config.discount),
+            config.problem,
             test.trajectories,
             key=jr.key(1000 + i),
             training=Training(budget=budget, num_checks=4),

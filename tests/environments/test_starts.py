@@ -1,4 +1,4 @@
-"""Episodes that start where the demonstrations have been."""
+"""Episodes that start in other states than the usual ones."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from hyperirl.environments import DemonstratedStarts, make
+from hyperirl.environments import OtherStarts, make
 
 NAMES = ("cartpole", "lqr", "pendulum", "tabular")
 
@@ -24,7 +24,7 @@ def test_a_state_is_found_from_what_it_looks_like(name):
 def starts():
     task = make("cartpole")
     observations = jnp.array([[1.0, 0, 0, 0], [2.0, 0, 0, 0]], jnp.float32)
-    return lambda chance: DemonstratedStarts(
+    return lambda chance: OtherStarts(
         task=task,
         observations=observations,
         chance=jnp.asarray(chance, jnp.float32),

@@ -33,8 +33,9 @@ class Collect:
     """How many episodes."""
     seed: int = 0
     """Decides the expert's training and the episodes."""
-    temperature: float = 0.1
-    """How much the expert's entropy is worth, against its reward."""
+    temperature: float | None = None
+    """How much the expert's entropy is worth, against its reward; 0.1 by default, 1 for
+    pendulum."""
     discount: float = 0.99
     """How much the next step is worth, against this one."""
     updates: int = 150

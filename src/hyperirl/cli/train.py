@@ -32,8 +32,8 @@ class Train:
     """A reward from `hyperirl learn`; the environment's own by default."""
     solver: Literal["ppo", "sac", "reinforce", "exact"] = "ppo"
     """exact: soft value iteration (tabular, grid-world) or soft Riccati (lqr)."""
-    temperature: float = 0.1
-    """How much entropy is worth, against the reward."""
+    temperature: float | None = None
+    """How much entropy is worth, against the reward; 0.1 by default, 1 for pendulum."""
     discount: float = 0.99
     """How much the next step is worth, against this one."""
     steps: int = 500_000
@@ -64,6 +64,9 @@ class Train:
                 f"{self.out} already exists; choose another `--out`, or `--overwrite`."
             )
         environment = environments.make(self.env)
+        temperature = self.temperature
+        if temperature is None:
+            temperature = environments.usual_temperature(self.env)
         reward = None if self.reward is None else saving.load_reward(self.reward)
         budget = inner.Budget(self.steps, self.seconds, self.tolerance)
         columns = (
@@ -81,7 +84,7 @@ class Train:
             result = inner.train(
                 environment,
                 reward,
-                problem=problem.problem(self.temperature, self.discount),
+                problem=problem.problem(temperature, self.discount),
                 solver=self._solver(environment),
                 budget=budget,
                 seed=self.seed,

@@ -23,7 +23,7 @@ def collect(
     num_episodes: int = 100,
     *,
     seed: int = 0,
-    temperature: float = 0.1,
+    temperature: float | None = None,
     discount: float = 0.99,
     options: Mapping[str, Any] | None = None,
     effort: Effort = QUICK,
@@ -37,7 +37,8 @@ def collect(
         environment: A name in `hyperirl.environments.names`.
         num_episodes: How many episodes.
         seed: Decides the expert's training and the episodes.
-        temperature: `alpha` of the expert: how much its entropy is worth.
+        temperature: `alpha` of the expert: how much its entropy is worth; what is
+            usual for the environment by default.
         discount: `gamma` of the expert.
         options: Options the environment is made with: numbers, strings and lists.
         effort: How long an expert that is not known in closed form is trained.
@@ -47,6 +48,8 @@ def collect(
         raise DemosError(f"Cannot collect {num_episodes} episodes; ask for at least 1.")
     options = {} if options is None else dict(options)
     world = environments.make(environment, **options)
+    if temperature is None:
+        temperature = environments.usual_temperature(environment)
     problem = make_problem(temperature, discount)
     expert_key, rollout_key = jr.split(jr.key(seed))
     expert = soft_optimal_expert(

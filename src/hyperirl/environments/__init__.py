@@ -9,7 +9,7 @@ from hyperirl.environments.environment import AbstractEnvironment as AbstractEnv
 from hyperirl.environments.environment import Transition as Transition
 from hyperirl.environments.lqr import LQR as LQR
 from hyperirl.environments.pendulum import Pendulum as Pendulum
-from hyperirl.environments.starts import DemonstratedStarts as DemonstratedStarts
+from hyperirl.environments.starts import OtherStarts as OtherStarts
 from hyperirl.environments.tabular import Tabular as Tabular
 from hyperirl.environments.tabular import grid_world as grid_world
 from hyperirl.environments.tabular import random_mdp as random_mdp
@@ -24,6 +24,16 @@ _NAMED: dict[str, Callable[..., AbstractEnvironment]] = {
     "grid-world": grid_world,
 }
 names: tuple[str, ...] = tuple(_NAMED)
+
+# In units of the reward. A step of Pendulum can cost 16: at the paper's temperature its
+# soft-optimal policy hardly chooses any more, and no likelihood can be learned.
+_PAPER_TEMPERATURE = 0.1
+_TEMPERATURES = {"pendulum": 1.0}
+
+
+def usual_temperature(name: str) -> float:
+    """How much entropy is worth in an environment, where nothing else is said."""
+    return _TEMPERATURES.get(name, _PAPER_TEMPERATURE)
 
 
 def make(name: str, **options) -> AbstractEnvironment:

@@ -1,4 +1,4 @@
-"""The same task, often entered where the demonstrations have been."""
+"""The same task, often entered elsewhere: where the demonstrations have been."""
 
 import equinox as eqx
 import jax
@@ -10,8 +10,8 @@ from hyperirl.environments.environment import AbstractEnvironment
 from hyperirl.spaces import ActionSpace
 
 
-class DemonstratedStarts(AbstractEnvironment):
-    """Episodes start in a demonstrated state with some chance, and are shorter.
+class OtherStarts(AbstractEnvironment):
+    """Episodes start in one of many given states with some chance, and are shorter.
 
     The soft-optimal policy is the same wherever episodes start. But a policy that is
     trained on its own states alone is at the mercy of its network everywhere else, and
@@ -19,7 +19,7 @@ class DemonstratedStarts(AbstractEnvironment):
     """
 
     task: AbstractEnvironment
-    observations: Float[Array, "steps obs"]  # That were demonstrated.
+    observations: Float[Array, "starts obs"]
     chance: Float[Array, ""]
     horizon: int = eqx.field(static=True)
 
@@ -32,13 +32,13 @@ class DemonstratedStarts(AbstractEnvironment):
         return self.task.action_space
 
     def reset(self, *, key: PRNGKeyArray) -> PyTree[Array]:
-        """A first state of the task, or a demonstrated one."""
+        """A first state of the task, or one of the others."""
         usual_key, choice_key, index_key = jr.split(key, 3)
         usual = self.task.reset(key=usual_key)
         index = jr.randint(index_key, (), 0, len(self.observations))
-        demonstrated = self.task.state_of(self.observations[index])
+        other = self.task.state_of(self.observations[index])
         there = jr.bernoulli(choice_key, self.chance)
-        return jax.tree.map(lambda a, b: jnp.where(there, a, b), demonstrated, usual)
+        return jax.tree.map(lambda a, b: jnp.where(there, a, b), other, usual)
 
     def observe(self, state: PyTree[Array]) -> Float[Array, " obs"]:
         return self.task.observe(state)

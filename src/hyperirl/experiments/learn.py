@@ -20,7 +20,6 @@ from hyperirl.experiments.expert import demos_path
 from hyperirl.learning import Diverged, LearnConfig, complete, from_dict, paper
 from hyperirl.learning.loop import run as run_learning
 from hyperirl.learning.setup import load_demos, make_environment
-from hyperirl.problem import problem
 from hyperirl.runs import RunFolder, load_metadata
 
 # What is kept of every outer step, to be drawn.
@@ -169,7 +168,7 @@ def _evaluate(
             environment,
             saving.load_reward(runs.reward_path),
             loaded,
-            problem(config.temperature, config.discount),
+            config.problem,
             training=evaluate.Training(budget=settings["budget"]),
             seeds=settings["seeds"],
             transfer=False,

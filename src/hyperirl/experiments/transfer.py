@@ -23,7 +23,6 @@ from hyperirl.experiments.reproduce import Budget, Done
 from hyperirl.inner import true_reward
 from hyperirl.learning import LearnConfig, complete
 from hyperirl.learning.setup import load_demos, make_environment
-from hyperirl.problem import problem
 from hyperirl.runs import RunFolder
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
             returned = evaluate.train_fresh(
                 world,
                 reward,
-                problem(config.temperature, config.discount),
+                config.problem,
                 test,
                 key=key,
                 training=training,

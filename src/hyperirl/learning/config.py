@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from hyperirl import environments
+from hyperirl.problem import Problem, problem
 
 Method = Literal["fisher", "explicit", "sketch", "ml-irl", "exact", "bc"]
 Cross = Literal["adjoint", "centred", "raw"]
@@ -35,7 +36,7 @@ class LearnConfig:
     """Outer steps."""
     time: float | None = None
     """Stop after so many seconds, if the steps are not done before."""
-    temperature: float = 0.1
+    temperature: float | None = None
     """How much entropy is worth against reward; the problem's alpha."""
     discount: float = 0.99
     """The problem's gamma."""
@@ -84,6 +85,9 @@ class LearnConfig:
     demo_starts: float | None = None
     """Share of the inner solver's episodes that start in a demonstrated state; the
     solution is the same, and known where the likelihood asks for it."""
+    lost_starts: float | None = None
+    """Share of them that start where a policy ends up that has learned nothing, so that
+    what it is worth to be there stays known."""
     agent_episodes: int | None = None
     """Trajectories of the policy for each hypergradient."""
     adaptive: bool = True
@@ -100,15 +104,23 @@ class LearnConfig:
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"`{name}` must be positive, got {value}.")
-        if self.demo_starts is not None and not 0 <= self.demo_starts <= 1:
+        shares = self.demo_starts or 0.0, self.lost_starts or 0.0
+        if min(shares) < 0 or sum(shares) > 1:
             raise ValueError(
-                f"`demo_starts` is a share between 0 and 1, got {self.demo_starts}."
+                "`demo_starts` and `lost_starts` are shares of all episodes, got "
+                f"{shares[0]} and {shares[1]}."
             )
         if self.agent_episodes is not None and self.agent_episodes < 4:
             raise ValueError(
                 f"`agent_episodes` must be at least 4, got {self.agent_episodes}: the "
                 "noise is measured by comparing two halves of them."
             )
+
+    @property
+    def problem(self) -> Problem:
+        """What a complete config says of it."""
+        assert self.temperature is not None
+        return problem(self.temperature, self.discount)
 
 
 _POSITIVE = (
@@ -126,9 +138,11 @@ _GENERAL: dict[str, Any] = dict(
     inner="ppo",
     inner_updates=10,
     demo_starts=0.7,
+    lost_starts=0.0,
     agent_episodes=32,
 )
 _SPECIAL: dict[str, dict[str, Any]] = {
+    "cartpole-fixed": dict(demo_starts=0.63, lost_starts=0.07),
     "lqr": dict(
         steps=30,
         natural=True,
@@ -155,12 +169,14 @@ _SPECIAL["lqr-clipped"] = _SPECIAL["lqr"]
 _SPECIAL["grid-world"] = _SPECIAL["tabular"]
 
 
-_PLAIN_RATES = {"lqr": 3e-2, "lqr-clipped": 3e-2, "tabular": 3e-2, "grid-world": 3e-2}
+_PLAIN_RATES = {"pendulum": 3e-3, "lqr": 3e-2, "lqr-clipped": 3e-2}
+_PLAIN_RATES |= {"tabular": 3e-2, "grid-world": 3e-2}
 
 
 def complete(config: LearnConfig) -> LearnConfig:
     """The same config with nothing left open: what is written into the run folder."""
     defaults = _GENERAL | _SPECIAL.get(config.env, {}) | {"demos": config.env}
+    defaults["temperature"] = environments.usual_temperature(config.env)
     if config.method == "ml-irl":
         defaults["natural"] = False
     if config.natural is not None:
@@ -203,6 +219,7 @@ def paper(config: LearnConfig) -> LearnConfig:
         inner="sac" if continuous else "reinforce",
         inner_updates=1000 if continuous else 500,
         demo_starts=0.0,
+        lost_starts=0.0,
         agent_episodes=1000,
         steps=100,
         adaptive=False,

@@ -1,11 +1,10 @@
 """From a config to the parts of a run."""
 
-
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperirl import curvature, demos, environments
 from hyperirl.cloning import clone
@@ -38,7 +37,6 @@ from hyperirl.learning.rate import Rate, adjustable_optimizer
 from hyperirl.learning.step import Learner
 from hyperirl.lstd import Features, input_normalizer, random_features
 from hyperirl.policies import Policy, linear_gaussian, mlp_policy
-from hyperirl.problem import problem
 from hyperirl.rewards import (
     AbstractReward,
     QuadraticReward,
@@ -46,10 +44,12 @@ from hyperirl.rewards import (
     fit_normalizer,
     mlp_reward,
 )
+from hyperirl.rollout import rollout
 from hyperirl.spaces import Box, Discrete
 from hyperirl.trajectories import Trajectories
 
-_PRACTICE_STEPS = 128  # Of an episode that may start in a demonstrated state.
+_PRACTICE_STEPS = 128  # Of an episode that may start in another state.
+_NUM_STRAYING = 64  # Episodes of an untrained policy, to get lost in.
 _FIRST_LEVEL = 0.2  # Of the first reward, in temperatures: staying is worth something.
 _FINAL_RATE = 0.1  # Of the learning rate, at the end of the cosine schedule.
 
@@ -98,7 +98,7 @@ def make_policy(
         space,
         key=key,
         hidden=hidden,
-        covariance="diagonal" if bounded else "full",
+        covariance="state" if bounded else "full",
         squash=bounded and config.env == "pendulum",
         use_bias=bool(hidden),
     )
@@ -136,7 +136,7 @@ def make_reward(
         hidden=config.reward_hidden,
         clamp=config.reward_clamp,
         normalizer=fit_normalizer(train),
-        level=_FIRST_LEVEL * config.temperature,
+        level=_FIRST_LEVEL * float(config.problem.temperature),
     )
 
 
@@ -160,18 +160,39 @@ def make_inner(
 
 
 def make_practice(
-    config: LearnConfig, environment: AbstractEnvironment, train: Trajectories
+    config: LearnConfig,
+    environment: AbstractEnvironment,
+    train: Trajectories,
+    untrained: Policy,
+    *,
+    key: PRNGKeyArray,
 ) -> AbstractEnvironment:
-    """Where the inner problem is solved: the task, from other first states."""
-    if not config.demo_starts:
-        return environment
-    taken = np.asarray(train.mask)
-    return environments.DemonstratedStarts(
-        task=environment,
-        observations=jnp.asarray(np.asarray(train.observations[:, :-1])[taken]),
-        chance=jnp.asarray(config.demo_starts, jnp.float32),
-        horizon=min(_PRACTICE_STEPS, environment.horizon),
+    """Where the inner problem is solved: the task, from other first states.
+
+    Some were demonstrated. Others the `untrained` policy strays into: if being lost is
+    not the end of an episode it has a value, which a policy that is never lost forgets.
+    """
+    shown, lost = config.demo_starts or 0.0, config.lost_starts or 0.0
+    steps = min(_PRACTICE_STEPS, environment.horizon)
+    starting = lambda task, states, chance: environments.OtherStarts(
+        task=task,
+        observations=states,
+        chance=jnp.asarray(chance, jnp.float32),
+        horizon=steps,
     )
+    practice = environment
+    if shown:
+        practice = starting(practice, _visited(train), shown / (1 - lost))
+    if lost:
+        strayed = rollout(environment, untrained, _NUM_STRAYING, key=key)
+        practice = starting(practice, _visited(strayed), lost)
+    return practice
+
+
+def _visited(trajectories: Trajectories) -> Float[Array, "steps obs"]:
+    """What was seen where an action was taken."""
+    taken = np.asarray(trajectories.mask)
+    return jnp.asarray(np.asarray(trajectories.observations[:, :-1])[taken])
 
 
 def make_estimator(
@@ -241,9 +262,9 @@ def make_rate(config: LearnConfig) -> Rate:
     """The learning rate's schedule."""
     constant = config.schedule == "constant"
     return Rate(
-        first=config.learning_rate or 1e-3,
-        last_share=1.0 if constant else _FINAL_RATE,
-        num_steps=config.steps or 1,
+        first=jnp.float32(config.learning_rate or 1e-3),
+        last_share=jnp.float32(1.0 if constant else _FINAL_RATE),
+        num_steps=jnp.float32(config.steps or 1),
     )
 
 
@@ -255,8 +276,8 @@ def make_learner(
 ) -> tuple[Learner, AbstractReward, Policy]:
     """All parts of a run that learns a reward, from a complete config."""
     train, valid = parts.train.trajectories, parts.valid.trajectories
-    keys = jr.split(jr.key(config.seed), 6)
-    run_key, policy_key, reward_key, feature_key, clone_key, rank_key = keys
+    keys = jr.split(jr.key(config.seed), 7)
+    run_key, policy_key, reward_key, feature_key, clone_key, rank_key, stray_key = keys
     policy = make_policy(config, environment, key=policy_key)
     clone_policy, _ = clone(policy, train, valid, key=clone_key)
     ranking = ranking_set(environment, clone_policy, key=rank_key)
@@ -267,8 +288,8 @@ def make_learner(
         )
     learner = Learner(
         environment=environment,
-        practice=make_practice(config, environment, train),
-        problem=problem(config.temperature, config.discount),
+        practice=make_practice(config, environment, train, policy, key=stray_key),
+        problem=config.problem,
         inner=make_inner(config, environment),
         estimator=make_estimator(config, environment, train, key=feature_key),
         natural=natural,

@@ -1,0 +1,68 @@
+"""Where the inner problem is solved: from states that the task rarely starts in."""
+
+import dataclasses
+
+import jax
+import jax.random as jr
+import numpy as np
+import pytest
+
+from hyperirl import demos
+from hyperirl.demos.splitting import split_demos
+from hyperirl.learning import LearnConfig, complete, setup
+
+
+@pytest.fixture(scope="module")
+def first_states():
+    """First states of practice in `cartpole-fixed`, for some shares of other starts."""
+    loaded = demos.load("cartpole-fixed")
+    train = split_demos(loaded, 0).train.trajectories
+
+    def draw(**shares):
+        config = complete(LearnConfig(env="cartpole-fixed", **shares))
+        environment = setup.make_environment(config, loaded)
+        policy = setup.make_policy(config, environment, key=jr.key(0))
+        practice = setup.make_practice(
+            config, environment, train, policy, key=jr.key(1)
+        )
+        keys = jr.split(jr.key(2), 2000)
+        return np.asarray(jax.vmap(lambda key: practice.reset(key=key))(keys))
+
+    return draw
+
+
+def share_near(expected, happened):
+    """Whether something happened as often as expected, by four standard errors."""
+    error = (expected * (1 - expected) / len(happened)) ** 0.5
+    return abs(np.mean(happened) - expected) < 4 * error
+
+
+def test_episodes_start_lost_and_shown_as_often_as_asked_for(first_states):
+    """Fails if one share eats into the other."""
+    states = first_states(demo_starts=0.4, lost_starts=0.2)
+    lost = np.abs(states[:, 2]) > 0.25  # Radians: no demonstration leans so far.
+    usual = np.all(np.abs(states) <= 0.05, axis=1)
+    strays = np.abs(first_states(demo_starts=0.0, lost_starts=1.0)[:, 2]) > 0.25
+    assert np.mean(strays) > 0.8
+    assert share_near(0.2 * np.mean(strays), lost)
+    assert usual.mean() > 0.38  # Some demonstrated states look the same.
+
+
+def test_without_shares_the_task_is_practiced_itself(first_states):
+    states = first_states(demo_starts=0.0, lost_starts=0.0)
+    assert np.all(np.abs(states) <= 0.05)
+
+
+def test_by_default_only_a_task_that_does_not_end_is_entered_lost():
+    shares = {
+        env: complete(LearnConfig(env=env)).lost_starts
+        for env in ("cartpole", "cartpole-fixed", "pendulum", "lqr", "tabular")
+    }
+    assert {env for env, share in shares.items() if share} == {"cartpole-fixed"}
+
+
+@pytest.mark.parametrize("shares", [(-0.1, 0.0), (0.0, -0.1), (0.7, 0.4)])
+def test_shares_that_cannot_be_are_refused(shares):
+    settings = dict(zip(("demo_starts", "lost_starts"), shares, strict=True))
+    with pytest.raises(ValueError, match="are shares of all episodes"):
+        dataclasses.replace(LearnConfig(), **settings)
