@@ -28,8 +28,9 @@ class Evaluate:
     """The folder of the run, as `hyperirl learn` printed it."""
     seeds: int = 2
     """Fresh policies trained on each reward."""
-    budget: int = 1_000_000
-    """Environment steps for each of them."""
+    budget: int | None = None
+    """Environment steps for each of them; a million by default, or four where it takes
+    long to find a way (pendulum, cartpole-fixed)."""
     transfer: bool = True
     """Also train in changed dynamics."""
 
@@ -42,8 +43,11 @@ class Evaluate:
         from hyperirl.runs import RunFolder
 
         folder = RunFolder.open(self.folder)
-        training = evaluate.Training(budget=self.budget)
         demos, environment = _task(folder)
+        budget = self.budget
+        if budget is None:
+            budget = evaluate.usual_budget(environment)
+        training = evaluate.Training(budget=budget)
         seed, policy_for = folder.config["seed"], evaluate.default_policy
         policy = None
         if folder.policy_path.exists():

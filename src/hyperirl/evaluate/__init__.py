@@ -15,6 +15,7 @@ from hyperirl.evaluate.fresh import policies_like as policies_like
 from hyperirl.evaluate.fresh import retraining_ratios as retraining_ratios
 from hyperirl.evaluate.fresh import steps_to_reach as steps_to_reach
 from hyperirl.evaluate.fresh import train_fresh as train_fresh
+from hyperirl.evaluate.fresh import usual_budget as usual_budget
 from hyperirl.evaluate.picture import picture as picture
 from hyperirl.evaluate.ranking import RankCorrelation as RankCorrelation
 from hyperirl.evaluate.ranking import RankingSet as RankingSet

@@ -14,7 +14,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractEnvironment, CartPole, Pendulum
 from hyperirl.inner import PPO, Reward, ppo_for
 from hyperirl.policies import (
     AbstractPolicy,
@@ -104,6 +104,16 @@ class Fresh:
     """True and undiscounted, of its own episodes."""
     nll: Float[Array, " test"]
     """`-sum_t log pi(a_t | s_t)` of each test episode."""
+
+
+def usual_budget(environment: AbstractEnvironment) -> int:
+    """Environment steps after which a policy for the environment has settled.
+
+    Where a policy that has learned nothing is lost for the rest of its episode, most of
+    its experience teaches it nothing.
+    """
+    lost = isinstance(environment, CartPole) and not environment.terminates
+    return 4_000_000 if lost or isinstance(environment, Pendulum) else 1_000_000
 
 
 def default_policy(environment: AbstractEnvironment, key: PRNGKeyArray) -> Policy:
