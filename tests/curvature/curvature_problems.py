@@ -80,8 +80,7 @@ def network_rows(key, num_rows, *, dtype=jnp.float64):
     cast = lambda x: jnp.asarray(x, dtype)
     factored = FactoredRows(
         [
-            Factor(cast(inputs), cast(deltas)),
-            Factor(None, cast(deltas)),
+            Factor(cast(inputs), cast(deltas), bias=True),
             Factor(cast(hidden), cast(ones)),
             Factor(None, cast(ones)),
         ],

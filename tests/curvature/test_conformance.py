@@ -195,8 +195,8 @@ class TestApproximations:
         d = np.asarray(jr.normal(getkey(), (30, 2), jnp.float64))
         w = np.asarray(jr.uniform(getkey(), (30,), jnp.float64))
         g = jr.normal(getkey(), (8,), jnp.float64)
-        factors = [Factor(jnp.asarray(a), jnp.asarray(d)), Factor(None, jnp.asarray(d))]
-        rows = FactoredRows(factors, jnp.asarray(w))
+        factor = Factor(jnp.asarray(a), jnp.asarray(d), bias=True)
+        rows = FactoredRows([factor], jnp.asarray(w))
         v = solved(KFAC(damping=DAMPING), rows, g).v
         deltas = (d * w[:, None] ** 2).T @ d
         activations = (a * w[:, None] ** 2).T @ a / (w**2).sum()

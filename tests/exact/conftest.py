@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Float
 
-from hyperirl.environments import LQR, Tabular
+from hyperirl.environments import LQR, Tabular, random_lqr
 from hyperirl.problem import Problem
 from hyperirl.rewards import QuadraticReward
 
@@ -82,18 +82,8 @@ def tiny(seed, problem) -> Finite:
 def quadratic(seed, problem) -> Quadratic:
     """3 state and 2 action components; the system alone is slightly unstable."""
     rng = np.random.default_rng(seed)
+    lqr = random_lqr(rng)
     near = lambda size: np.eye(size) + 0.3 * rng.normal(size=(size, size))
-    square = lambda root: root @ root.T
-    A = rng.normal(size=(3, 3))
-    fields = {
-        "A": 1.02 * A / np.max(np.abs(np.linalg.eigvals(A))),
-        "B": rng.normal(size=(3, 2)),
-        "Q": square(near(3)),
-        "R": square(near(2)),
-        "noise_root": 0.2 * near(3),
-        "initial_root": near(3),
-    }
-    lqr = LQR(**{name: jnp.asarray(value) for name, value in fields.items()})
     reward = QuadraticReward(jnp.asarray(near(3)), jnp.asarray(0.7 * near(2)))
     return Quadratic(lqr, reward, problem)
 

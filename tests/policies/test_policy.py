@@ -67,7 +67,12 @@ def test_score_factors_are_the_gradient_in_the_order_of_the_parameters(getkey, k
         return gradient, policy.score_factors(observation, delta)
 
     gradient, factors = both(policy)
-    blocks = [delta if a is None else np.outer(delta, a) for a, delta in factors]
+    blocks = []
+    for i, (activation, delta) in enumerate(factors):
+        if activation is not None:
+            blocks.append(np.outer(delta, activation))
+        if activation is None or policy.network.layers[i].bias is not None:
+            blocks.append(delta)
     flat = np.concatenate([np.ravel(block) for block in blocks])
     np.testing.assert_allclose(flat, gradient, rtol=1e-9, atol=1e-12)
 

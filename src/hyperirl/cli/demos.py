@@ -47,24 +47,12 @@ class Collect:
 
     def run(self) -> None:
         """Fails before the training, not after it, if the file must not be written."""
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
         from hyperirl import demos
+        from hyperirl.cli.bar import progress_bar
 
         demos.check_writable(self.out, overwrite=self.overwrite)
         effort = demos.Effort(num_updates=self.updates)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[words]}"),
-        )
-        console = Console(stderr=True)
-        quiet = not console.is_terminal
-        with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
-            task = bar.add_task(f"Expert for {self.env}", total=1.0, words="")
+        with progress_bar(f"Expert for {self.env}") as show:
             collected = demos.collect(
                 self.env,
                 self.episodes,
@@ -73,9 +61,7 @@ class Collect:
                 discount=self.discount,
                 options=_parse_options(self.option),
                 effort=effort,
-                on_progress=lambda done, words: bar.update(
-                    task, completed=done, words=words
-                ),
+                on_progress=show,
             )
         demos.save(collected, self.out, overwrite=self.overwrite)
         found = demos.summarize(collected)

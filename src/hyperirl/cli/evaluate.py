@@ -36,9 +36,8 @@ class Evaluate:
 
     def run(self) -> None:
         """Fails before the training if something is missing."""
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
         from hyperirl import evaluate, saving
+        from hyperirl.cli.bar import progress_bar
         from hyperirl.problem import problem
         from hyperirl.runs import RunFolder
 
@@ -61,15 +60,7 @@ class Evaluate:
                 f"{self.folder} holds neither a reward nor a policy yet; let the run "
                 f"finish a step, or continue it with `hyperirl resume {self.folder}`."
             )
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[words]}"),
-        )
-        with Progress(*columns, transient=True) as bar:
-            task = bar.add_task("Evaluating", total=1.0, words="ranking set")
+        with progress_bar("Evaluating", "ranking set") as show:
             ranking = evaluate.ranking_of_demos(environment, demos)
             if reward is None:
                 assert policy is not None
@@ -93,9 +84,7 @@ class Evaluate:
                     seeds=self.seeds,
                     training=training,
                     transfer=self.transfer,
-                    progress=lambda done, words: bar.update(
-                        task, completed=done, words=words
-                    ),
+                    progress=show,
                 )
         folder.save_json("evaluation.json", result)
         if reward is not None:

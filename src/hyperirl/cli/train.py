@@ -53,10 +53,8 @@ class Train:
 
     def run(self) -> None:
         """Fails before the training, not after it, if the file must not be written."""
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
         from hyperirl import environments, inner, problem, saving
+        from hyperirl.cli.bar import progress_bar
         from hyperirl.policies import Policy
 
         if self.out is not None and self.out.exists() and not self.overwrite:
@@ -69,18 +67,7 @@ class Train:
             temperature = environments.usual_temperature(self.env)
         reward = None if self.reward is None else saving.load_reward(self.reward)
         budget = inner.Budget(self.steps, self.seconds, self.tolerance)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[words]}"),
-        )
-        console = Console(stderr=True)
-        quiet = not console.is_terminal
-        with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
-            words = "compiling"
-            task = bar.add_task(f"Policy for {self.env}", total=1.0, words=words)
+        with progress_bar(f"Policy for {self.env}", "compiling") as show:
             result = inner.train(
                 environment,
                 reward,
@@ -89,9 +76,7 @@ class Train:
                 budget=budget,
                 seed=self.seed,
                 updates_per_call=500 if self.solver == "sac" else 10,
-                callback=lambda point: bar.update(
-                    task, completed=self._done(point), words=_summary(point)
-                ),
+                callback=lambda point: show(self._done(point), _summary(point)),
             )
         last = result.curve[-1]
         print(f"{last.steps:,} steps in {last.seconds:.1f} s: {_summary(last)}")

@@ -9,7 +9,8 @@ their product turns every operation on the rows into matrix products:
     X X^T    = sum_layers (A A^T) * (D D^T)
 
 with A the activations, D the deltas and V the part of v that belongs to the layer, of
-shape (out, in) and flattened row by row.
+shape (out, in) and flattened row by row. A bias is a weight whose activation is 1; it
+comes after the others, and costs no pass over the deltas of its own.
 """
 
 from collections.abc import Sequence
@@ -28,27 +29,71 @@ _CHUNK = 2048  # Rows whose factors fit the cache.
 
 
 class Factor(eqx.Module):
-    """One block of parameters: its part of row `t` is `outer(deltas, activations)`.
+    """A layer: its part of row `t` is `outer(deltas, activations)`.
 
-    Without activations the block is a bias or any free parameter, and its part of the
-    row is `deltas` itself.
+    With a bias, `deltas` itself follows. Without activations the block is any free
+    parameter, and `deltas` is all of its part.
     """
 
     activations: Float[Array, "n i"] | None
     deltas: Float[Array, "n o"]
+    bias: bool = eqx.field(static=True, default=False)
+
+    @property
+    def num_weights(self) -> int:
+        """The number of parameters without the bias."""
+        inputs = 1 if self.activations is None else self.activations.shape[1]
+        return inputs * self.deltas.shape[1]
 
     @property
     def size(self) -> int:
         """The number of parameters in the block."""
-        inputs = 1 if self.activations is None else self.activations.shape[1]
-        return inputs * self.deltas.shape[1]
+        return self.num_weights + (self.deltas.shape[1] if self.bias else 0)
+
+    def mv(self, v: Float[Array, " k"]) -> Float[Array, " n"]:
+        """The part of `X v`, before the weights of the rows."""
+        if self.activations is None:
+            return self.deltas @ v
+        weight = v[: self.num_weights].reshape(self.deltas.shape[1], -1)
+        product = self.activations @ weight.T
+        if self.bias:
+            product = product + v[None, self.num_weights :]
+        # The sum is a product with ones: many times faster on CPU than a reduction.
+        return (product * self.deltas) @ jnp.ones_like(self.deltas[0])
+
+    def rmv(self, y: Float[Array, " n"]) -> Float[Array, " k"]:
+        """The part of `X^T y`, for `y` times the weights of the rows."""
+        if self.activations is None:
+            return y @ self.deltas
+        weighted = self.deltas * y[:, None]
+        product = (weighted.T @ self.activations).reshape(-1)
+        if not self.bias:
+            return product
+        return jnp.concatenate([product, jnp.ones_like(y) @ weighted])
+
+    def gram(self) -> Float[Array, "n n"]:
+        """The part of `X X^T`, before the weights of the rows."""
+        product = self.deltas @ self.deltas.T
+        if self.activations is None:
+            return product
+        inputs = self.activations @ self.activations.T
+        return product * (inputs + 1 if self.bias else inputs)
+
+    def rows(self, weights: Float[Array, " n"]) -> Float[Array, "n k"]:
+        """The part of the rows themselves."""
+        deltas = weights[:, None] * self.deltas
+        if self.activations is None:
+            return deltas
+        outer = deltas[:, :, None] * self.activations[:, None, :]
+        outer = outer.reshape(-1, self.num_weights)
+        return jnp.concatenate([outer, deltas], axis=1) if self.bias else outer
 
     def squared_norms(self) -> Float[Array, " n"]:
-        """`|delta|^2 |activation|^2` of each row, in float64."""
+        """`|delta|^2 (|activation|^2 + 1 with a bias)` of each row, in float64."""
         norms = squared_lengths(self.deltas)
         if self.activations is None:
             return norms
-        return norms * squared_lengths(self.activations)
+        return norms * (squared_lengths(self.activations) + float(self.bias))
 
 
 class FactoredRows(AbstractRows):
@@ -103,44 +148,26 @@ class FactoredRows(AbstractRows):
         total = jnp.zeros_like(self.weights)
         start = 0
         for factor in self.factors:
-            part = v[start : start + factor.size]
-            total = total + _factor_mv(factor, part)
+            total = total + factor.mv(v[start : start + factor.size])
             start += factor.size
         return self.weights * total
 
     def rmv(self, y: Float[Array, " n"]) -> Float[Array, " d"]:
         """`X^T y`."""
         y = self.weights * y
-        parts = []
-        for factor in self.factors:
-            if factor.activations is None:
-                parts.append(y @ factor.deltas)
-            else:
-                product = (factor.deltas * y[:, None]).T @ factor.activations
-                parts.append(product.reshape(-1))
-        return jnp.concatenate(parts)
+        return jnp.concatenate([factor.rmv(y) for factor in self.factors])
 
     def gram(self) -> Float[Array, "n n"]:
         """`X X^T`, at the cost of the factors and not of `dim`."""
         total = jnp.zeros((self.num_rows, self.num_rows), self.dtype)
         for factor in self.factors:
-            product = factor.deltas @ factor.deltas.T
-            if factor.activations is not None:
-                product = product * (factor.activations @ factor.activations.T)
-            total = total + product
+            total = total + factor.gram()
         return self.weights[:, None] * total * self.weights[None, :]
 
     def block(self, start: int | Int[Array, ""], size: int) -> Float[Array, "size d"]:
         """Rows `start` to `start + size` as an array; rows past the end are zero."""
         part = self.take(start + jnp.arange(size))
-        columns = []
-        for factor in part.factors:
-            deltas = part.weights[:, None] * factor.deltas
-            if factor.activations is None:
-                columns.append(deltas)
-            else:
-                outer = deltas[:, :, None] * factor.activations[:, None, :]
-                columns.append(outer.reshape(size, factor.size))
+        columns = [factor.rows(part.weights) for factor in part.factors]
         return jnp.concatenate(columns, axis=1)
 
     def squared_norms(self) -> Float[Array, " n"]:
@@ -153,10 +180,7 @@ class FactoredRows(AbstractRows):
 
     def column_squares(self) -> Float[Array, " d"]:
         """The diagonal of `X^T X`."""
-        squares = [
-            Factor(None if f.activations is None else f.activations**2, f.deltas**2)
-            for f in self.factors
-        ]
+        squares = _map(jnp.square, self.factors)
         return FactoredRows(squares, self.weights).rmv(self.weights)
 
     def take(self, indices: Int[Array, " k"]) -> "FactoredRows":
@@ -197,15 +221,6 @@ def _chunk_size(num_rows: int) -> int:
         if num_rows % chunks == 0:
             return max(num_rows // chunks, 1)
     return min(_CHUNK, num_rows)
-
-
-def _factor_mv(factor: Factor, v: Float[Array, " k"]) -> Float[Array, " n"]:
-    if factor.activations is None:
-        return factor.deltas @ v
-    weight = v.reshape(factor.deltas.shape[1], factor.activations.shape[1])
-    # The sum is a product with ones: many times faster on CPU than a reduction.
-    ones = jnp.ones((factor.deltas.shape[1],), factor.deltas.dtype)
-    return ((factor.activations @ weight.T) * factor.deltas) @ ones
 
 
 def _map(function, factors: tuple[Factor, ...]) -> list[Factor]:

@@ -8,6 +8,7 @@ from hyperirl.environments.cartpole import CartPole as CartPole
 from hyperirl.environments.environment import AbstractEnvironment as AbstractEnvironment
 from hyperirl.environments.environment import Transition as Transition
 from hyperirl.environments.lqr import LQR as LQR
+from hyperirl.environments.lqr import random_lqr as random_lqr
 from hyperirl.environments.pendulum import Pendulum as Pendulum
 from hyperirl.environments.starts import OtherStarts as OtherStarts
 from hyperirl.environments.tabular import Tabular as Tabular

@@ -90,3 +90,20 @@ class LQR(AbstractEnvironment):
 
     def _gaussian(self, root: Array, key: PRNGKeyArray) -> Float[Array, " obs"]:
         return root @ jr.normal(key, root.shape[1:], root.dtype)
+
+
+def random_lqr(
+    rng: np.random.Generator, num_states: int = 3, num_actions: int = 2
+) -> LQR:
+    """A system that is slightly unstable if left alone, in `float64`."""
+    near = lambda size: np.eye(size) + 0.3 * rng.normal(size=(size, size))
+    square = lambda root: root @ root.T
+    A = rng.normal(size=(num_states, num_states))
+    return LQR(
+        A=jnp.asarray(1.02 * A / np.max(np.abs(np.linalg.eigvals(A)))),
+        B=jnp.asarray(rng.normal(size=(num_states, num_actions))),
+        Q=jnp.asarray(square(near(num_states))),
+        R=jnp.asarray(square(near(num_actions))),
+        noise_root=jnp.asarray(0.2 * near(num_states)),
+        initial_root=jnp.asarray(near(num_states)),
+    )

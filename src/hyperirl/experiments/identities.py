@@ -15,7 +15,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from hyperirl.environments import LQR, Tabular
+from hyperirl.environments import LQR, Tabular, random_lqr
 from hyperirl.exact import lqr as exact_lqr
 from hyperirl.exact import tabular as exact_tabular
 from hyperirl.experiments import figures
@@ -150,18 +150,8 @@ def _absorbing_visits(mdp: Tabular, logits: Array, discount: Array) -> Array:
 
 
 def _check_lqr(rng: np.random.Generator, problem: Problem) -> dict[str, Any]:
+    lqr = random_lqr(rng)
     near = lambda size: np.eye(size) + 0.3 * rng.normal(size=(size, size))
-    square = lambda root: root @ root.T
-    A = rng.normal(size=(3, 3))
-    fields: dict[str, Any] = {
-        "A": 1.02 * A / np.max(np.abs(np.linalg.eigvals(A))),
-        "B": rng.normal(size=(3, 2)),
-        "Q": square(near(3)),
-        "R": square(near(2)),
-        "noise_root": 0.2 * near(3),
-        "initial_root": near(3),
-    }
-    lqr = LQR(**jax.tree.map(jnp.asarray, fields))
     reward = QuadraticReward(jnp.asarray(near(3)), jnp.asarray(0.7 * near(2)))
     key = jr.key(int(rng.integers(2**31)))
 

@@ -68,23 +68,17 @@ class Policy(AbstractPolicy):
     ) -> list[tuple[Float[Array, " _"] | None, Float[Array, " _"]]]:
         """The gradient of `delta . outputs`, block by block of the parameters.
 
-        A pair `(activation, delta)` stands for the weight gradient
-        `outer(delta, activation)`, a pair `(None, delta)` for the gradient `delta` of a
-        bias or of the free parameters. The blocks are in the order in which
-        `jax.flatten_util.ravel_pytree` lays the parameters out.
+        A pair `(activation, delta)` stands for a layer: the weight's gradient is
+        `outer(delta, activation)`, and that of the bias, if the layer has one, `delta`.
+        A pair `(None, delta)` stands for the free parameters. The blocks are in the
+        order in which `jax.flatten_util.ravel_pytree` lays the parameters out.
         """
         if self.normalizer is not None:
             observation = self.normalizer(observation)
         size = self.head.network_size
-        blocks = []
         layers = self.network.factors(observation, delta[:size])
-        for layer, factor in zip(self.network.layers, layers, strict=True):
-            blocks.append(factor)
-            if layer.bias is not None:
-                blocks.append((None, factor[1]))
-        if self.free.size:
-            blocks.append((None, delta[size:]))
-        return blocks
+        free = [(None, delta[size:])] if self.free.size else []
+        return [*layers, *free]
 
 
 def mlp_policy(
