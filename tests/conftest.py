@@ -21,3 +21,11 @@ def forget_compiled_programs():
     """Thousands of programs in one process exhaust the maps a process may have."""
     yield
     jax.clear_caches()
+
+
+@pytest.fixture(scope="module")
+def quick_compilation():
+    """For programs that run in milliseconds: most of the time goes into compiling."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)

@@ -32,11 +32,8 @@ class Quadratic(eqx.Module):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def quick_compilation():
-    """These programs run in milliseconds: most of the time goes into compiling them."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+def compile_quickly(quick_compilation):
+    """All of these."""
 
 
 @pytest.fixture(params=range(len(PROBLEMS)))
