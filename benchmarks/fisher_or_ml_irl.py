@@ -20,6 +20,7 @@ same class beside it. The protocol is fixed; no seed is tuned.
 import hyperirl  # isort: skip  # noqa: F401  Sets JAX up before others import it.
 
 import dataclasses
+import math
 import statistics
 
 import _timing
@@ -28,7 +29,7 @@ from hyperirl._jax import enable_compilation_cache
 from hyperirl.demos import Demos
 from hyperirl.environments import LQR
 from hyperirl.experiments.numbers import over_seeds
-from hyperirl.learning import Result, learn
+from hyperirl.learning import Diverged, learn
 from hyperirl.problem import problem
 
 METHODS = "fisher", "ml-irl"
@@ -45,43 +46,53 @@ def collected(num_train: int, seed: int, *, far: bool = False) -> Demos:
     )
 
 
-def exact_excess(result: Result) -> float:
+def exact_excess(reward) -> float:
     """`E sum_t gamma^t KL(expert, learned)` over the expert's own visits."""
     lqr, settings = LQR(), problem()
     expert = exact.lqr.soft_optimal_policy(lqr, exact.lqr.true_reward(lqr), settings)
     visits = exact.lqr.moments(lqr, expert, settings.discount)
-    learned = exact.lqr.soft_optimal_policy(lqr, result.reward, settings)
+    learned = exact.lqr.soft_optimal_policy(lqr, reward, settings)
     nll = lambda policy: float(exact.lqr.negative_log_likelihood(policy, visits))
     return nll(learned) - nll(expert)
 
 
-def held_out_excess(result: Result) -> float:
-    last = result.metrics[-1]
-    return last["best_nll_valid"] - last["floor_valid"]
-
-
 def run(case: str, num_train: int, method: str, seed: int, **settings) -> dict:
-    """One number of one run, and how long it took."""
+    """One number of one run, and how long it took.
+
+    A run that diverges is judged by its best held-out step, where that is the measure.
+    """
     restricted = case == "restricted class"
     given = collected(num_train, seed, far=case == "other starts")
     settings |= dict(policy_hidden=(2,)) if restricted else EXACT
-    result = learn("lqr", given, method=method, seed=seed, **settings)
-    excess = held_out_excess(result) if restricted else exact_excess(result)
+    rows, reward = [], None
+    try:
+        common = dict(method=method, seed=seed, on_step=rows.append)
+        reward = learn("lqr", given, **common, **settings).reward
+    except Diverged as error:
+        print(error)
+    last = rows[-1]
+    if restricted:
+        excess = last["best_nll_valid"] - last["floor_valid"]
+    else:
+        excess = math.nan if reward is None else exact_excess(reward)
     return {
         "case": case,
         "demos": num_train,
         "method": method,
         "seed": seed,
         "excess_nll": excess,
-        "steps": result.metrics[-1]["step"],
-        "seconds": result.metrics[-1]["seconds"],
+        "diverged": reward is None and method != "bc",
+        "steps": last["step"],
+        "seconds": last["seconds"],
     }
 
 
 def row(runs: list[dict]) -> dict:
-    """Mean and Student's 95 % interval over the seeds."""
+    """Mean and Student's 95 % interval over the seeds, and the median."""
     found = over_seeds(one["excess_nll"] for one in runs)
     seconds = statistics.median(one["seconds"] for one in runs)
+    found["median"] = statistics.median(one["excess_nll"] for one in runs)
+    found["diverged"] = sum(one["diverged"] for one in runs)
     names = {name: runs[0][name] for name in ("case", "demos", "method")}
     return names | found | {"seconds": seconds}
 

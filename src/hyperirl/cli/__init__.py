@@ -47,8 +47,18 @@ For example:
 def main(args: Sequence[str] | None = None) -> None:
     """Runs a command; exits with 2 and one sentence when it is given something bad.
 
-    Set `HYPERIRL_TRACEBACK=1` to see where the sentence comes from.
+    Set `HYPERIRL_TRACEBACK=1` to see where the sentence comes from. When whoever reads
+    the output has seen enough, as in `hyperirl ... | head`, it ends without a word.
     """
+    try:
+        _run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None  # As if by SIGPIPE.
+
+
+def _run(args: Sequence[str] | None) -> None:
     args = list(sys.argv[1:] if args is None else args)
     if args == ["--version"]:
         print(f"hyperirl {metadata.version('hyperirl')}")
@@ -57,6 +67,8 @@ def main(args: Sequence[str] | None = None) -> None:
     enable_compilation_cache()
     try:
         command.run()
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError) as error:
         if os.environ.get("HYPERIRL_TRACEBACK"):
             raise
