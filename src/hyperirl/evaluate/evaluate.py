@@ -18,7 +18,7 @@ import numpy as np
 from hyperirl.cloning import clone
 from hyperirl.demos import Demos
 from hyperirl.demos.splitting import Parts, split_demos
-from hyperirl.environments import AbstractEnvironment, Tabular
+from hyperirl.environments import AbstractEnvironment
 from hyperirl.evaluate.distance import coverage, epic_distance
 from hyperirl.evaluate.fresh import (
     Fresh,
@@ -45,7 +45,7 @@ from hyperirl.evaluate.transfer import changed_dynamics
 from hyperirl.inner import Reward, true_reward
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
-from hyperirl.rewards import AbstractReward, TableReward, rewards_of
+from hyperirl.rewards import AbstractReward, rewards_of
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories, returns
 
@@ -94,7 +94,7 @@ def evaluate(
     parts = split_demos(demos, seed) if parts is None else parts
     worlds = changed_dynamics(environment) if transfer else {}
     stages = _Stages(progress, 1 + 2 * seeds * (1 + len(worlds)))
-    truth = _truth(environment)
+    truth = true_reward(environment)
 
     def train_all(world: AbstractEnvironment, reward: Reward, name: str) -> list[Fresh]:
         return [
@@ -229,13 +229,6 @@ def _true_returns(environment: AbstractEnvironment, episodes: Trajectories):
     return returns(episodes, rewards_of(environment.reward, episodes))
 
 
-def _truth(environment: AbstractEnvironment) -> Reward:
-    """The true reward, in the form that exact answers and learned rewards have."""
-    if isinstance(environment, Tabular):
-        return TableReward(environment.rewards)
-    return true_reward(environment)
-
-
 def _likelihood(nll: Sequence[Any], parts: Parts) -> dict[str, Any]:
     """PolicyNLL, the floor and the gap between them, episode by episode."""
     floor = parts.test.expert_nll
@@ -269,7 +262,7 @@ def _reward_metrics(
     constant = constant_control(episodes)
     untrained = untrained_control(reward, episodes, key=jr.key(ranking.version))
     where = coverage(episodes, environment.action_space)
-    distance = epic_distance(reward, _truth(environment), where, problem)
+    distance = epic_distance(reward, true_reward(environment), where, problem)
     return {
         "rank_corr": percentiles(float(found.total), draws, count),
         "rank_corr_per_step": _number(found.per_step),

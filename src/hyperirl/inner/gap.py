@@ -29,13 +29,15 @@ from hyperirl.inner.diagnostics import (
 from hyperirl.inner.solver import Reward
 from hyperirl.policies import AbstractPolicy, Categorical, Gaussian
 from hyperirl.problem import Problem
-from hyperirl.rewards import QuadraticReward
+from hyperirl.rewards import QuadraticReward, TableReward
 
 
 def true_reward(environment: AbstractEnvironment) -> Reward:
     """The environment's own reward, in the form that exact answers know."""
     if isinstance(environment, LQR) and _closed_form(environment):
         return exact.lqr.true_reward(environment)
+    if isinstance(environment, Tabular):
+        return TableReward(environment.rewards)
     return environment.reward
 
 
