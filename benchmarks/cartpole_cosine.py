@@ -80,11 +80,8 @@ def run(steps: int, num_batches: int, sizes: tuple[int, ...], repeats: int) -> d
                 f"{max(to_long):.4f})",
                 flush=True,
             )
-    halves = [
-        found.reshape(2, -1, found.shape[1]).mean(axis=1)
-        for found in (batches[cross] for cross in LONG)
-    ]
-    own = {c: cosine(*pair) for c, pair in zip(LONG, halves, strict=True)}
+    halves = lambda found: found.reshape(2, -1, found.shape[1]).mean(axis=1)
+    own = {cross: cosine(*halves(found)) for cross, found in batches.items()}
     return {
         "steps": steps,
         "long_run_trajectories": BATCH * num_batches,

@@ -86,10 +86,11 @@ def _factored(policy: Policy, trajectories, weights, expected: bool) -> Factored
     pairs = jax.vmap(blocks)(*_steps(trajectories))
     flatten = lambda x: x.reshape(-1, x.shape[-1])
     biases = [layer.bias is not None for layer in policy.network.layers]
+    layers, free = pairs[: len(biases)], pairs[len(biases) :]
     factors = [
         Factor(flatten(activations), flatten(deltas), bias)
-        for (activations, deltas), bias in zip(pairs, biases, strict=False)
+        for (activations, deltas), bias in zip(layers, biases, strict=True)
     ]
-    factors += [Factor(None, flatten(deltas)) for _, deltas in pairs[len(biases) :]]
+    factors += [Factor(None, flatten(deltas)) for _, deltas in free]
     rows_per_step = pairs[0][1].shape[1]
     return FactoredRows(factors, jnp.repeat(weights.reshape(-1), rows_per_step))

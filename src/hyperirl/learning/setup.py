@@ -78,13 +78,14 @@ def make_policy(
 ) -> Policy:
     """The policy class of the inner problem, untrained.
 
-    Actions of a bounded box are squashed into it; those of an unbounded one have a full
-    covariance. The exact solution of LQR is linear, so its class is.
+    Actions of a bounded box are squashed into it; those of LQR have a full covariance,
+    also where it clips them. The exact solution of LQR is linear, so its class is.
     """
     space = environment.action_space
-    bounded = isinstance(space, Box) and abs(space.low) < 1e6 and config.env != "lqr"
+    linear = isinstance(environment, environments.LQR)
+    squashed = isinstance(space, Box) and not linear
     hidden = config.policy_hidden or ()
-    if isinstance(environment, environments.LQR) and config.inner == "exact":
+    if linear and config.inner == "exact":
         if hidden:
             raise ValueError(
                 f"The exact solution of LQR is a linear policy, and `policy_hidden` is "
@@ -98,8 +99,8 @@ def make_policy(
         space,
         key=key,
         hidden=hidden,
-        covariance="state" if bounded else "full",
-        squash=bounded and config.env == "pendulum",
+        covariance="state" if squashed else "full",
+        squash=squashed,
         use_bias=bool(hidden),
     )
 
