@@ -17,7 +17,7 @@ from hyperirl.policies import GaussianHead
     ],
 )
 def test_vectors_have_the_noise_that_their_expert_has(env, covariance, squashed):
-    """Fails if Pendulum's torque is equally uncertain everywhere: NLL then stays high."""
+    """Fails if the torque of Pendulum is equally uncertain everywhere."""
     config, environment = complete(LearnConfig(env=env)), environments.make(env)
     head = setup.make_policy(config, environment, key=jr.key(0)).head
     assert isinstance(head, GaussianHead)
