@@ -76,6 +76,14 @@ def test_the_true_reward_closes_the_gap(of_the_truth, demos):
     assert np.isclose(of_the_truth["gap_percent"]["mean"], 100 * gap / floor)
 
 
+def test_solving_the_true_reward_gives_the_expert_back(of_the_truth):
+    nll, floor = of_the_truth["solved_nll"], of_the_truth["floor"]
+    assert nll["mean"] == pytest.approx(floor["mean"], rel=1e-5)
+    assert of_the_truth["solved_gap_percent"]["mean"] == pytest.approx(0, abs=1e-3)
+    ours, expert = of_the_truth["solved_return"], of_the_truth["expert_return"]
+    assert ours["low"] < expert["high"] and expert["low"] < ours["high"]
+
+
 def test_the_true_reward_ranks_perfectly_and_retrains_like_itself(of_the_truth):
     assert of_the_truth["rank_corr"]["mean"] == pytest.approx(1)
     assert of_the_truth["epic_distance"] == pytest.approx(0, abs=1e-6)

@@ -113,9 +113,11 @@ _ROWS = (
     ("floor", "floor", "the expert's own NLL on them"),
     ("gap", "gap", "PolicyNLL - floor; 0 is the best possible"),
     ("gap in percent", "gap_percent", "of the floor"),
+    ("  solved exactly", "solved_gap_percent", "by the policy the reward asks for"),
     ("NLL, true reward", "true_reward_nll", "what the same training gets from it"),
     ("NLL, cloning", "bc_nll", "no reward, only a policy"),
     ("EnvReturn", "env_return", "true return of the fresh policy"),
+    ("  solved exactly", "solved_return", "by the policy the reward asks for"),
     ("ExpertRet", "expert_return", "of the demonstrations"),
     ("RandomRet", "random_return", "of random actions"),
     ("RankCorr", "rank_corr", "1 orders trajectories as the truth does"),
@@ -135,6 +137,8 @@ def _print(path: Path, result: dict[str, Any]) -> None:
     for column in table.columns[1:3]:
         column.justify = "right"
     for title, name, meaning in _ROWS:
+        if name.startswith("solved") and result.get(name) is None:
+            continue  # It has no closed form.
         table.add_row(title, *_cells(result.get(name)), meaning)
     for name, found in result["transfer"].items():
         table.add_row(f"transfer: {name}", *_cells(found["env_return"]), "EnvReturn")

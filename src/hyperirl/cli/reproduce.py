@@ -38,7 +38,7 @@ class Reproduce:
     out: Path = Path("results")
     """Folder of all results."""
     workers: int | None = None
-    """Processes at a time; half of the cores by default. Timed experiments use one."""
+    """Processes at a time; one a core by default. Timed experiments use one."""
     ray: tuple[str, ...] | None = None
     """Run on Ray instead: on a cluster, if its address is given, or on one started
     here."""

@@ -37,7 +37,7 @@ class Sweep:
     paper: tyro.conf.FlagCreatePairsOff[bool] = False
     """The settings of the paper's authors, where no others are given."""
     workers: int | None = None
-    """Processes at a time; half of the cores by default."""
+    """Processes at a time; one a core by default."""
     ray: tuple[str, ...] | None = None
     """Run on Ray instead: on a cluster, if its address is given, or on one started
     here."""

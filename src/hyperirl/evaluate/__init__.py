@@ -25,4 +25,5 @@ from hyperirl.evaluate.ranking import ranking_set as ranking_set
 from hyperirl.evaluate.ranking import spearman as spearman
 from hyperirl.evaluate.ranking import untrained as untrained
 from hyperirl.evaluate.ranking import untrained_control as untrained_control
+from hyperirl.evaluate.solved import solved_policy as solved_policy
 from hyperirl.evaluate.transfer import changed_dynamics as changed_dynamics

@@ -41,6 +41,7 @@ from hyperirl.evaluate.ranking import (
     resampled_rank_correlations,
     untrained_control,
 )
+from hyperirl.evaluate.solved import solved_policy
 from hyperirl.evaluate.transfer import changed_dynamics
 from hyperirl.inner import Reward, true_reward
 from hyperirl.policies import AbstractPolicy
@@ -52,6 +53,7 @@ from hyperirl.trajectories import Trajectories, returns
 PROTOCOL_VERSION = 1
 _REACHED = 0.95  # Of the way from random to expert: when retraining is done.
 _REFERENCE_EPISODES = 64
+_OF_SOLVED = ("solved_nll", "solved_gap_percent", "solved_return")
 
 
 def evaluate(
@@ -120,6 +122,7 @@ def evaluate(
     true = train_all(environment, truth, "true reward")
     result |= _likelihood([fresh.nll for fresh in learned], parts)
     result["env_return"] = interval([fresh.returns for fresh in learned])
+    result |= _solved(environment, reward, problem, parts)
     result["true_reward_nll"] = interval([fresh.nll for fresh in true])
     result["true_reward_return"] = interval([fresh.returns for fresh in true])
     result |= _retraining(learned, true, result)
@@ -170,6 +173,7 @@ def evaluate_policy(
     result |= _likelihood([nll], parts)
     result["env_return"] = interval(returned)
     of_rewards = (
+        *_OF_SOLVED,
         "rank_corr",
         "rank_corr_per_step",
         "rank_corr_constant",
@@ -246,6 +250,23 @@ def _likelihood(nll: Sequence[Any], parts: Parts) -> dict[str, Any]:
         for name in ("mean", "low", "high")
     }
     return found | {"gap_percent": percent | {"n": gap["n"]}}
+
+
+def _solved(
+    environment: AbstractEnvironment,
+    reward: AbstractReward,
+    problem: Problem,
+    parts: Parts,
+) -> dict[str, Any]:
+    """Likelihood and return of the policy that the reward asks for, without training."""
+    policy = solved_policy(environment, reward, problem)
+    if policy is None:
+        return dict.fromkeys(_OF_SOLVED)
+    test = parts.test.trajectories
+    returned, nll = measure(environment, policy, test, key=jr.key(PROTOCOL_VERSION))
+    likelihood = _likelihood([nll], parts)
+    found = likelihood["policy_nll"], likelihood["gap_percent"], interval(returned)
+    return dict(zip(_OF_SOLVED, found, strict=True))
 
 
 def _reward_metrics(

@@ -242,7 +242,7 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
                 for method in METHODS
                 if (env, method) in groups
             ]
-            tables.append(Table(f"{env}, {title}", _HEADINGS, rows))
+            tables.append(Table(f"{env}, {title}", _known_headings(rows), rows))
     tables.append(_chosen_table(cells, done))
     draw = lambda figure: _draw(figure, [t for t in tables if "tuned" in t.title])
     rows = 1 + sum("tuned" in table.title for table in tables) // 2
@@ -255,8 +255,10 @@ _HEADINGS = {
     "policy_nll": "ours",
     "floor": "floor",
     "gap_percent": "gap, %",
+    "solved_gap_percent": "gap, solved exactly, %",
     "paper_return": "EnvReturn, paper",
     "env_return": "ours",
+    "solved_return": "solved exactly",
     "expert_return": "ExpertRet",
     "random_return": "RandomRet",
     "paper_rank": "RankCorr, paper",
@@ -269,6 +271,16 @@ _HEADINGS = {
     "steps": "outer steps",
     "diverged": "diverged",
 }
+
+
+def _known_headings(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Without those of an exact solution where there is none."""
+    known = lambda key: any((row.get(key) or {"n": 0})["n"] for row in rows)
+    return {
+        key: heading
+        for key, heading in _HEADINGS.items()
+        if not key.startswith("solved") or known(key)
+    }
 
 
 def _row(env: str, method: str, results: Sequence[Result]) -> dict[str, Any]:
@@ -370,7 +382,8 @@ def _notes(cells: Sequence[Cell]) -> list[str]:
         "machine; all methods are equally affected.",
         f"PolicyNLL and EnvReturn are of {policies} fresh policies for each run, "
         f"trained on the frozen reward for {steps} steps{most}; for cloning, of the "
-        "clone itself.",
+        "clone itself. `Solved exactly` is the policy that the learned reward asks for, "
+        "computed instead of trained.",
         f"The paper's ends of the scale: {paper}. PolicyNLL does not compare between "
         "experts: the authors' act without noise, which no soft policy can imitate, so "
         "that their floor is 0 on CartPole and does not exist on LQR; ours on the "

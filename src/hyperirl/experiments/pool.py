@@ -23,8 +23,8 @@ _PATIENCE = 20.0  # Seconds a process has to save its state when it is asked to 
 
 
 def default_workers() -> int:
-    """Half of the cores: compiled programs use more than one."""
-    return max(1, (os.cpu_count() or 1) // 2)
+    """One a core: compiling, most of the work of short cells, uses no more."""
+    return os.cpu_count() or 1
 
 
 def run_in_processes(

@@ -37,6 +37,12 @@ HEADLINES = (
         limits=(("behavioral cloning", "bc_nll"), ("floor", "floor")),
     ),
     Headline(
+        "solved_gap_percent",
+        "Gap, solved exactly",
+        "The same for the policy that the reward asks for, computed instead of trained.",
+        unit=" %",
+    ),
+    Headline(
         "env_return",
         "Return of a fresh policy",
         "True return of a policy trained on the learned reward alone.",
@@ -175,6 +181,7 @@ _COLUMNS = (
     ("policy_nll", "PolicyNLL"),
     ("floor", "floor"),
     ("gap_percent", "gap, %"),
+    ("solved_gap_percent", "gap, solved exactly, %"),
     ("bc_nll", "NLL of cloning"),
     ("env_return", "return"),
     ("expert_return", "expert's return"),
