@@ -30,7 +30,8 @@ BUDGET = 2_000_000  # ...and environment steps for each of them.
 def fresh(result: Result, budget: int) -> dict:
     """Mean return and NLL gap of policies trained from scratch on the reward."""
     config = result.config
-    test = split_demos(demos.load(config.env), config.seed).test
+    parts = split_demos(demos.load(config.env), config.seed)
+    test = parts.test
     assert result.reward is not None and test.expert_nll is not None
     assert isinstance(result.policy, Policy)
     floor = float(test.expert_nll.mean())
@@ -41,6 +42,7 @@ def fresh(result: Result, budget: int) -> dict:
             config.problem,
             test.trajectories,
             key=jr.key(1000 + i),
+            starts=parts.train.trajectories,
             training=Training(budget=budget, num_checks=4),
             policy_for=policies_like(result.policy),
         )

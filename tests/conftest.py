@@ -1,13 +1,32 @@
 import hyperirl  # isort: skip  # noqa: F401  Sets JAX up before others import it.
 
+import os
+import tempfile
+
 import equinox.internal as eqxi
 import jax
 import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
-# Tests neither read nor leave compiled programs in the user's cache.
-jax.config.update("jax_enable_compilation_cache", False)
+
+
+def pytest_configure(config):
+    """Most of the time goes into compiling: once, and without optimizations.
+
+    The processes of one run, and those they start, share compiled programs in a folder
+    of their own; the user's is neither read nor written.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # Its workers inherit the environment.
+        folder = tempfile.TemporaryDirectory(prefix="hyperirl-tests-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = folder.name
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+    folder = os.environ["JAX_COMPILATION_CACHE_DIR"]
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture
@@ -24,8 +43,8 @@ def forget_compiled_programs():
 
 
 @pytest.fixture(scope="module")
-def quick_compilation():
-    """For programs that run in milliseconds: most of the time goes into compiling."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
+def optimized():
+    """For what runs long, or is about the code that is generated."""
     jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", True)

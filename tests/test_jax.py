@@ -12,6 +12,8 @@ import pytest
 
 from hyperirl import _jax
 
+pytestmark = pytest.mark.usefixtures("optimized")
+
 
 def test_canary_products_with_zeros_are_zero():
     @jax.jit

@@ -16,6 +16,8 @@ from hyperirl.networks import linear_map
 from hyperirl.policies import CategoricalHead, Policy
 from hyperirl.rollout import rollout
 
+pytestmark = pytest.mark.usefixtures("optimized")
+
 NUM_STATES = 4000
 
 

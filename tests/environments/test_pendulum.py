@@ -10,6 +10,8 @@ import pytest
 
 from hyperirl.environments import Pendulum
 
+pytestmark = pytest.mark.usefixtures("optimized")
+
 NUM_STATES = 4000
 CHANGES = {"v1": {}, "changed": dict(gravity=9.0, mass=1.3, length=0.8, time_step=0.04)}
 

@@ -23,10 +23,11 @@ def test_a_state_is_found_from_what_it_looks_like(name):
 @pytest.fixture
 def starts():
     task = make("cartpole")
-    observations = jnp.array([[1.0, 0, 0, 0], [2.0, 0, 0, 0]], jnp.float32)
+    positions = jnp.array([[1.0], [2.0], [9.0]], jnp.float32)  # The last is padding.
     return lambda chance: OtherStarts(
         task=task,
-        observations=observations,
+        observations=positions * jnp.eye(1, 4, dtype=jnp.float32),
+        count=jnp.int32(2),
         chance=jnp.asarray(chance, jnp.float32),
         horizon=128,
     )

@@ -31,11 +31,6 @@ class Quadratic(eqx.Module):
     problem: Problem
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly(quick_compilation):
-    """All of these."""
-
-
 @pytest.fixture(params=range(len(PROBLEMS)))
 def seed(request) -> int:
     return request.param

@@ -19,6 +19,7 @@ from hyperirl.demos.loading import load as load
 from hyperirl.demos.loading import save as save
 from hyperirl.demos.npz import check_writable as check_writable
 from hyperirl.demos.provenance import Provenance as Provenance
+from hyperirl.demos.starts import starting_in as starting_in
 from hyperirl.demos.summary import Spread as Spread
 from hyperirl.demos.summary import Summary as Summary
 from hyperirl.demos.summary import summarize as summarize

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments.environment import AbstractEnvironment
 from hyperirl.spaces import ActionSpace
@@ -20,6 +20,7 @@ class OtherStarts(AbstractEnvironment):
 
     task: AbstractEnvironment
     observations: Float[Array, "starts obs"]
+    count: Int[Array, ""]  # How many of them there are; what follows is padding.
     chance: Float[Array, ""]
     horizon: int = eqx.field(static=True)
 
@@ -35,7 +36,7 @@ class OtherStarts(AbstractEnvironment):
         """A first state of the task, or one of the others."""
         usual_key, choice_key, index_key = jr.split(key, 3)
         usual = self.task.reset(key=usual_key)
-        index = jr.randint(index_key, (), 0, len(self.observations))
+        index = jr.randint(index_key, (), 0, self.count)
         other = self.task.state_of(self.observations[index])
         there = jr.bernoulli(choice_key, self.chance)
         return jax.tree.map(lambda a, b: jnp.where(there, a, b), other, usual)

@@ -50,7 +50,7 @@ from hyperirl.rewards import AbstractReward, rewards_of
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories, returns
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2  # Since fresh policies start in demonstrated states as well.
 _REACHED = 0.95  # Of the way from random to expert: when retraining is done.
 _REFERENCE_EPISODES = 64
 _OF_SOLVED = ("solved_nll", "solved_gap_percent", "solved_return")
@@ -106,6 +106,7 @@ def evaluate(
                 problem,
                 parts.test.trajectories,
                 key=jr.fold_in(jr.key(PROTOCOL_VERSION), fresh_seed),
+                starts=parts.train.trajectories,
                 training=training,
                 policy_for=policy_for,
                 progress=stages.next(f"{name}, fresh policy {fresh_seed + 1}"),
@@ -258,7 +259,7 @@ def _solved(
     problem: Problem,
     parts: Parts,
 ) -> dict[str, Any]:
-    """Likelihood and return of the policy that the reward asks for, without training."""
+    """Likelihood and return of the policy that the reward asks for, untrained."""
     policy = solved_policy(environment, reward, problem)
     if policy is None:
         return dict.fromkeys(_OF_SOLVED)

@@ -14,6 +14,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from hyperirl.demos import starting_in
 from hyperirl.environments import AbstractEnvironment, CartPole, Pendulum
 from hyperirl.inner import PPO, Reward, ppo_for
 from hyperirl.policies import (
@@ -52,6 +53,8 @@ class Training:
     """Environments that act at the same time."""
     num_steps: int = 128
     """Steps of each between two updates."""
+    demo_starts: float = 0.7
+    """Share of the episodes that start in demonstrated states."""
 
     def __post_init__(self):
         if self.budget < self.steps_per_update:
@@ -69,6 +72,10 @@ class Training:
             raise ValueError(
                 "The learning rate falls from `first_rate` to `last_rate`, both "
                 f"positive; got {self.first_rate} and {self.last_rate}."
+            )
+        if not 0 <= self.demo_starts <= 1:
+            raise ValueError(
+                f"`demo_starts` is a share of the episodes, got {self.demo_starts}."
             )
 
     @property
@@ -158,6 +165,7 @@ def train_fresh(
     test: Trajectories,
     *,
     key: PRNGKeyArray,
+    starts: Trajectories | None = None,
     training: Training | None = None,
     policy_for: MakePolicy = default_policy,
     progress: Progress | None = None,
@@ -171,6 +179,8 @@ def train_fresh(
         problem: Temperature and discount.
         test: Held-out episodes of the expert, for the likelihood.
         key: For the initial weights and the experience.
+        starts: Demonstrations in whose states a share of the episodes starts: the
+            likelihood asks what the policy does there.
         training: Budget and schedule.
         policy_for: Makes the untrained policy.
         progress: Called with the fraction done and a few words.
@@ -178,8 +188,11 @@ def train_fresh(
     training = Training() if training is None else training
     policy_key, init_key, solve_key, measure_key = jr.split(key, 4)
     policy = policy_for(environment, policy_key)
+    practice = environment
+    if starts is not None and training.demo_starts > 0:
+        practice = starting_in(environment, starts, training.demo_starts)
     solver = _solver(environment, training, 0.0, 1.0)
-    state = solver.init(environment, policy, key=init_key)
+    state = solver.init(practice, policy, key=init_key)
     checks = min(training.num_checks, training.num_updates)
     ends = np.linspace(0, training.num_updates, checks + 1).astype(int)
 
@@ -191,7 +204,7 @@ def train_fresh(
     for i, (start, end) in enumerate(itertools.pairwise(ends), 1):
         shares = start / training.num_updates, end / training.num_updates
         state, _ = _solver(environment, training, *shares).solve(
-            environment,
+            practice,
             reward,
             state,
             problem,

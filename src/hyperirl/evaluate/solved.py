@@ -13,7 +13,7 @@ from hyperirl.environments import LQR, AbstractEnvironment, Tabular
 from hyperirl.inner import Reward
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
-from hyperirl.rewards import QuadraticReward
+from hyperirl.rewards import AbstractReward, QuadraticReward
 
 
 @eqx.filter_jit
@@ -26,7 +26,7 @@ def solved_policy(
     the environment's.
     """
     match environment, reward:
-        case Tabular(), _:
+        case Tabular(), AbstractReward():
             return exact.tabular.soft_optimal_policy(environment, reward, problem)
         case LQR(max_action=math.inf, max_norm=math.inf), QuadraticReward():
             return exact.lqr.soft_optimal_policy(environment, reward, problem)

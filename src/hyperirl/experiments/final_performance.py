@@ -382,8 +382,8 @@ def _notes(cells: Sequence[Cell]) -> list[str]:
         "machine; all methods are equally affected.",
         f"PolicyNLL and EnvReturn are of {policies} fresh policies for each run, "
         f"trained on the frozen reward for {steps} steps{most}; for cloning, of the "
-        "clone itself. `Solved exactly` is the policy that the learned reward asks for, "
-        "computed instead of trained.",
+        "clone itself. `Solved exactly` is of the policy that the learned reward asks "
+        "for, computed instead of trained.",
         f"The paper's ends of the scale: {paper}. PolicyNLL does not compare between "
         "experts: the authors' act without noise, which no soft policy can imitate, so "
         "that their floor is 0 on CartPole and does not exist on LQR; ours on the "

@@ -1,8 +1,8 @@
 """Rewards learned in one world, policies trained in another. The paper only hopes so.
 
 Policies are made where the dynamics have changed: for rewards that were learned before
-the change, and for the true one; by training, or exactly where there is a closed form. A
-clone of the expert is put there as it is.
+the change, and for the true one; by training, or exactly where there is a closed form.
+A clone of the expert is put there as it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,7 +74,8 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     config = complete(LearnConfig(env=settings["env"], seed=settings["seed"]))
     demos = load_demos(config)
     home = make_environment(config, demos)
-    test = split_demos(demos, config.seed).test.trajectories
+    parts = split_demos(demos, config.seed)
+    test = parts.test.trajectories
     training = evaluate.Training(budget=settings["steps"])
     reward, clone, policy_for = true_reward(home), None, evaluate.default_policy
     if settings["method"] != "true":
@@ -98,6 +99,7 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
                 config.problem,
                 test,
                 key=key,
+                starts=parts.train.trajectories,
                 training=training,
                 policy_for=policy_for,
             ).returns

@@ -2,13 +2,12 @@
 
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from hyperirl import curvature, demos, environments
 from hyperirl.cloning import clone
-from hyperirl.demos import Demos, check_against
+from hyperirl.demos import Demos, check_against, starting_in
 from hyperirl.demos.splitting import Parts
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.evaluate.ranking import ranking_set
@@ -48,7 +47,6 @@ from hyperirl.rollout import rollout
 from hyperirl.spaces import Box, Discrete
 from hyperirl.trajectories import Trajectories
 
-_PRACTICE_STEPS = 128  # Of an episode that may start in another state.
 _NUM_STRAYING = 64  # Episodes of an untrained policy, to get lost in.
 _FIRST_LEVEL = 0.2  # Of the first reward, in temperatures: staying is worth something.
 _FINAL_RATE = 0.1  # Of the learning rate, at the end of the cosine schedule.
@@ -174,26 +172,13 @@ def make_practice(
     not the end of an episode it has a value, which a policy that is never lost forgets.
     """
     shown, lost = config.demo_starts or 0.0, config.lost_starts or 0.0
-    steps = min(_PRACTICE_STEPS, environment.horizon)
-    starting = lambda task, states, chance: environments.OtherStarts(
-        task=task,
-        observations=states,
-        chance=jnp.asarray(chance, jnp.float32),
-        horizon=steps,
-    )
     practice = environment
     if shown:
-        practice = starting(practice, _visited(train), shown / (1 - lost))
+        practice = starting_in(practice, train, shown / (1 - lost))
     if lost:
         strayed = rollout(environment, untrained, _NUM_STRAYING, key=key)
-        practice = starting(practice, _visited(strayed), lost)
+        practice = starting_in(practice, strayed, lost)
     return practice
-
-
-def _visited(trajectories: Trajectories) -> Float[Array, "steps obs"]:
-    """What was seen where an action was taken."""
-    taken = np.asarray(trajectories.mask)
-    return jnp.asarray(np.asarray(trajectories.observations[:, :-1])[taken])
 
 
 def make_estimator(

@@ -39,7 +39,7 @@ HEADLINES = (
     Headline(
         "solved_gap_percent",
         "Gap, solved exactly",
-        "The same for the policy that the reward asks for, computed instead of trained.",
+        "The same for the policy that the reward asks for, computed, not trained.",
         unit=" %",
     ),
     Headline(
