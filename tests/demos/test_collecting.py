@@ -10,9 +10,9 @@ from hyperirl.problem import problem
 
 
 def test_collecting_twice_gives_the_same_demos():
-    first, second = (demos.collect("tabular", 8, seed=4) for _ in range(2))
+    first, second = (demos.collect("tabular", 40, seed=4) for _ in range(2))
     assert eqx.tree_equal(first.trajectories, second.trajectories)
-    other = demos.collect("tabular", 8, seed=5)
+    other = demos.collect("tabular", 40, seed=5)
     assert not eqx.tree_equal(first.trajectories, other.trajectories)
 
 

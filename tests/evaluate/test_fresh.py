@@ -1,11 +1,14 @@
 """Learning curves: when they reach what, and what is refused."""
 
+import importlib
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import pytest
 
-from hyperirl.environments import LQR, CartPole, Pendulum, grid_world
+from hyperirl.environments import LQR, CartPole, OtherStarts, Pendulum, grid_world
 from hyperirl.evaluate import (
     Curve,
     Training,
@@ -15,8 +18,19 @@ from hyperirl.evaluate import (
     retraining_ratios,
     steps_to_reach,
 )
+from hyperirl.inner import true_reward
 from hyperirl.networks import Normalizer
-from hyperirl.policies import linear_gaussian, mlp_policy
+from hyperirl.policies import linear_gaussian, mlp_policy, softmax_table
+from hyperirl.problem import problem
+from hyperirl.rollout import rollout
+
+fresh = importlib.import_module("hyperirl.evaluate.fresh")
+
+
+def uniform(environment, key):
+    num_actions = environment.action_space.num_actions
+    size = environment.observation_size
+    return softmax_table(jnp.zeros((size, num_actions), jnp.float32))
 
 
 def curve(*returns):
@@ -46,6 +60,47 @@ def test_a_budget_below_one_update_is_refused():
         Training(first_rate=1e-5, last_rate=1e-3)
     with pytest.raises(ValueError, match="at least once"):
         Training(num_checks=0)
+    with pytest.raises(ValueError, match="share of the episodes"):
+        Training(demo_starts=1.2)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.7])
+def test_training_starts_in_demonstrated_states_and_measuring_does_not(
+    share, monkeypatch
+):
+    """A solver that learns nothing, and remembers where it was asked to."""
+    asked = []
+
+    class Solver:
+        def init(self, environment, policy, *, key):
+            asked.append(environment)
+            return SimpleNamespace(policy=policy)
+
+        def solve(self, environment, reward, state, problem, num_updates, *, key):
+            asked.append(environment)
+            return state, None
+
+    monkeypatch.setattr(fresh, "_solver", lambda *_: Solver())
+    task = grid_world()
+    shown = rollout(task, uniform(task, None), 3, key=jr.key(0))
+    training = Training(budget=8192, num_checks=1, demo_starts=share)
+    found = fresh.train_fresh(
+        task,
+        true_reward(task),
+        problem(),
+        shown,
+        key=jr.key(0),
+        starts=shown,
+        training=training,
+        policy_for=uniform,
+    )
+    assert len(asked) == 2
+    for environment in asked:
+        assert isinstance(environment, OtherStarts) is (share > 0)
+        if share > 0:
+            assert environment.chance == jnp.float32(share)
+            assert environment.task is task
+    assert found.nll.shape == (3,)
 
 
 def test_the_default_policy_stays_within_bounds_where_there_are_any():

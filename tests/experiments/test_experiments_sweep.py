@@ -117,6 +117,7 @@ def test_a_run_that_was_stopped_goes_on_and_one_in_time_stops(tmp_path):
     source = tmp_path / "tabular.npz"
     demos.save(demos.collect("tabular", 40, seed=0), source)
     config = dict(env="tabular", demos=str(source), method="ml-irl", steps=8)
+    config["agent_episodes"] = 16  # As in other tests: it is compiled once.
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "provenance.json").write_text("{}")  # What an early kill leaves.

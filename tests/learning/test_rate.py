@@ -50,7 +50,7 @@ def test_a_named_optimizer_follows_the_rate_it_is_given(name):
 
 @pytest.fixture(scope="module")
 def tabular():
-    return demos.collect("tabular", 10, seed=0)
+    return demos.collect("tabular", 40, seed=0)
 
 
 def move(tabular, at, **settings):
