@@ -43,7 +43,7 @@ ALONE = False
 _PROBLEMS = ("lqr", "tabular")
 _CROSSES = ("raw", "centred", "adjoint")
 _EPISODES: dict[Budget, tuple[int, ...]] = {
-    "quick": (16, 64),
+    "quick": (64,),
     "standard": (16, 64, 256),
     "full": (16, 64, 256, 1000),
 }

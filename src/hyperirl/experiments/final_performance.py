@@ -152,13 +152,15 @@ def tuned_cells(
 
 
 def _trials(env: str, method: str, budget: Budget) -> list[Cell]:
-    """The same number for every method that learns a reward."""
+    """The same number for every method that learns a reward; none without a choice."""
     if method == "bc":
         return []
     base = complete(LearnConfig(env=env, method=method))  # pyright: ignore
-    grid = itertools.product(_RATES[budget], _DAMPINGS[budget])
+    grid = list(itertools.product(_RATES[budget], _DAMPINGS[budget]))
     if method == "ml-irl":
-        grid = ((rate, 1.0) for rate in _ML_IRL_RATES[budget])
+        grid = [(rate, 1.0) for rate in _ML_IRL_RATES[budget]]
+    if len(grid) == 1:
+        return []
     return [
         learning(
             NAME,
@@ -196,11 +198,11 @@ def final_runs(
     evaluation = dict(_EVALUATION[budget])
     if env in _LONG_EVALUATION:
         evaluation["budget"] = _LONG_EVALUATION[env]
-    limit = None
-    if method != "bc":
-        picked, pace = chosen(_trials(env, method, budget), done)
+    limit = None if method == "bc" else _SECONDS[budget]
+    trials = _trials(env, method, budget)
+    if limit and trials:
+        picked, pace = chosen(trials, done)
         # The learning rate falls over the steps, so these have to fit into the time.
-        limit = _SECONDS[budget]
         config |= picked | dict(steps=max(5, math.ceil(limit / (pace or 1.0))))
     return [
         learning(
@@ -243,7 +245,8 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
                 if (env, method) in groups
             ]
             tables.append(Table(f"{env}, {title}", _known_headings(rows), rows))
-    tables.append(_chosen_table(cells, done))
+    trials = _chosen_table(cells, done)
+    tables += [trials] if trials.rows else []
     draw = lambda figure: _draw(figure, [t for t in tables if "tuned" in t.title])
     rows = 1 + sum("tuned" in table.title for table in tables) // 2
     return Outcome(tables, draw, (9.0, 3.2 * rows), _notes(cells))
