@@ -1,5 +1,6 @@
 """The whole protocol on a finite MDP, where the right answers are known."""
 
+import importlib
 import json
 
 import equinox as eqx
@@ -17,6 +18,8 @@ from hyperirl.problem import problem
 from hyperirl.rewards import TableReward
 from hyperirl.rollout import rollout
 from hyperirl.runs import RunFolder
+
+protocol = importlib.import_module("hyperirl.evaluate.evaluate")
 
 STATES, ACTIONS = 4, 3
 PROBLEM = problem(0.5, 0.9)
@@ -110,6 +113,30 @@ def test_what_is_written_is_plain_and_says_how_it_was_made(of_the_truth):
     assert of_the_truth["transfer"] == {}
     curves = of_the_truth["curves"]["learned"]
     assert len(curves) == 2 and curves[0]["steps"][-1] == TRAINING.budget
+
+
+def test_fresh_policies_may_start_in_states_of_the_training_episodes_alone(
+    mdp, demos, ranking, monkeypatch
+):
+    """Fails if test episodes are among them, or none at all."""
+    asked = []
+
+    def train(*_, starts, **__):
+        asked.append(starts)
+        raise InterruptedError
+
+    monkeypatch.setattr(protocol, "train_fresh", train)
+    with pytest.raises(InterruptedError):
+        evaluate.evaluate(
+            mdp,
+            TableReward(mdp.rewards),
+            demos,
+            PROBLEM,
+            seed=3,
+            ranking=ranking,
+            policy_for=uniform,
+        )
+    assert eqx.tree_equal(asked, [split_demos(demos, 3).train.trajectories])
 
 
 def test_a_policy_without_a_reward_is_measured_as_it_is(mdp, demos, ranking):
