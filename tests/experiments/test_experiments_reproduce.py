@@ -12,10 +12,10 @@ import pytest
 from hyperirl.experiments import (
     estimators,
     expert,
-    final_performance,
     identities,
     learn,
     sketch_size,
+    tuned,
 )
 from hyperirl.experiments import transfer as transfer_cells
 from hyperirl.experiments.reproduce import NAMES, load, reproduce
@@ -161,12 +161,10 @@ def test_trials_are_judged_by_held_out_likelihood_alone(pretend, tmp_path):
 
 def test_without_a_choice_there_are_no_trials():
     """Every method then has its defaults, and the time of the budget."""
-    cells = final_performance.tuned_cells(
-        "lqr", final_performance.METHODS, "quick", 1, {}
-    )
-    assert len(cells) == len(final_performance.METHODS)
+    cells = tuned.tuned_cells("lqr", tuned.METHODS, "quick", 1, {})
+    assert len(cells) == len(tuned.METHODS)
     for cell in cells:
-        assert final_performance.is_final(cell)
+        assert tuned.is_final(cell)
         assert set(cell.settings["config"]) == {"env", "method", "seed"}
         limited = cell.settings["config"]["method"] != "bc"
         assert cell.settings["warm_seconds"] == (4.0 if limited else None)

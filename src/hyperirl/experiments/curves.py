@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from hyperirl.experiments import figures
 from hyperirl.experiments.cell import Cell, Result
-from hyperirl.experiments.final_performance import METHODS, TITLES, group, tuned_cells
 from hyperirl.experiments.learn import warm_clock
 from hyperirl.experiments.numbers import over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
+from hyperirl.experiments.tuned import METHODS, TITLES, group, tuned_cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

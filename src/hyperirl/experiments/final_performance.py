@@ -5,7 +5,6 @@ damping, judged by held-out likelihood alone; experts are soft-optimal, so that 
 floor can be reached. `paper`: the authors' settings, scaled, on experts made their way.
 """
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,54 +16,30 @@ from hyperirl.experiments.learn import learning
 from hyperirl.experiments.numbers import mean_of, over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
-from hyperirl.learning import LearnConfig, complete, paper
+from hyperirl.experiments.tuned import (
+    EVALUATION,
+    METHODS,
+    NAME,
+    SECONDS,
+    TITLES,
+    group,
+    is_final,
+    trials_table,
+    tuned_cells,
+)
+from hyperirl.learning import LearnConfig, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME = "final-performance"
 TITLE = "Final performance in the same wall-clock time"
 ALONE = False
 
-METHODS = ("ml-irl", "explicit", "sketch", "fisher", "bc")
-TITLES = {
-    "ml-irl": "ML-IRL",
-    "explicit": "Explicit Fisher",
-    "sketch": "Fisher with Sketching",
-    "fisher": "ours (fisher)",
-    "bc": "behavioral cloning",
-}
 _ENVIRONMENTS: dict[Budget, tuple[str, ...]] = {
     "quick": ("lqr",),
     "standard": ("cartpole", "cartpole-fixed", "lqr"),
     "full": ("cartpole", "cartpole-fixed", "lqr"),
 }
-# Seconds of learning without compilation; the paper has 86,400.
-_SECONDS: dict[Budget, float] = {"quick": 4.0, "standard": 30.0, "full": 300.0}
-_TRIAL_SECONDS: dict[Budget, float] = {"quick": 2.0, "standard": 8.0, "full": 60.0}
-_EVALUATION: dict[Budget, dict[str, int]] = {
-    "quick": dict(budget=50_000, seeds=1),
-    "standard": dict(budget=300_000, seeds=1),
-    "full": dict(budget=1_000_000, seeds=2),
-}
-_LONG_EVALUATION = {"cartpole-fixed": 1_000_000}  # Fewer steps end lying there.
-# The grid: factors of the defaults. ML-IRL has no damping, so it gets more rates.
-_RATES: dict[Budget, tuple[float, ...]] = {
-    "quick": (1.0,),
-    "standard": (1.0, 1 / 3),
-    "full": (3.0, 1.0, 1 / 3),
-}
-_DAMPINGS: dict[Budget, tuple[float, ...]] = {
-    "quick": (1.0,),
-    "standard": (1.0, 10.0),
-    "full": (0.1, 1.0, 10.0),
-}
-_ML_IRL_RATES: dict[Budget, tuple[float, ...]] = {
-    "quick": (1.0,),
-    "standard": (1.0, 1 / 3, 0.1, 0.03),
-    "full": (3.0, 1.0, 0.5, 1 / 3, 0.2, 0.1, 0.05, 0.03, 0.01),
-}
-_TRIAL_SEED = 1000  # Deals the demonstrations out in another way than any run.
 # The authors' work for each outer step, scaled so that a few dozen fit into the time.
 _PAPER_SCALE: dict[Budget, dict[str, dict[str, Any]]] = {
     "quick": {"lqr": dict(inner_updates=50, agent_episodes=20, policy_hidden=(16, 16))},
@@ -118,8 +93,8 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
                 NAME,
                 paper_config(env, method, scale) | dict(seed=seed, steps=10_000),
                 preset="paper",
-                warm_seconds=_SECONDS[budget],
-                evaluation=_EVALUATION[budget],
+                warm_seconds=SECONDS[budget],
+                evaluation=EVALUATION[budget],
                 expert=maker,
             )
             for method in _PAPER_METHODS
@@ -138,101 +113,6 @@ def paper_config(env: str, method: str, scale: Mapping[str, Any]) -> dict[str, A
     return config
 
 
-def tuned_cells(
-    env: str, methods: Sequence[str], budget: Budget, seeds: int, done: Done
-) -> list[Cell]:
-    """The trials of some methods, and the runs of those whose trials are done."""
-    wanted: list[Cell] = []
-    for method in methods:
-        trials = _trials(env, method, budget)
-        wanted += trials
-        if all(trial.id in done for trial in trials):
-            wanted += final_runs(env, method, budget, seeds, done)
-    return wanted
-
-
-def _trials(env: str, method: str, budget: Budget) -> list[Cell]:
-    """The same number for every method that learns a reward; none without a choice."""
-    if method == "bc":
-        return []
-    base = complete(LearnConfig(env=env, method=method))  # pyright: ignore
-    grid = list(itertools.product(_RATES[budget], _DAMPINGS[budget]))
-    if method == "ml-irl":
-        grid = [(rate, 1.0) for rate in _ML_IRL_RATES[budget]]
-    if len(grid) == 1:
-        return []
-    return [
-        learning(
-            NAME,
-            dict(
-                env=env,
-                method=method,
-                learning_rate=_round(rate * (base.learning_rate or 1.0)),
-                damping=_round(damping * (base.damping or 1.0)),
-                seed=_TRIAL_SEED,
-            ),
-            warm_seconds=_TRIAL_SECONDS[budget],
-        )
-        for rate, damping in grid
-    ]
-
-
-def _round(value: float) -> float:
-    return float(f"{value:.3g}")
-
-
-def chosen(trials: Sequence[Cell], done: Done) -> tuple[dict[str, Any], float | None]:
-    """The settings with the best held-out likelihood, and their seconds a step."""
-    nll = lambda cell: done[cell.id]["best_nll_valid"]
-    known = [cell for cell in trials if nll(cell) is not None] or list(trials)
-    best = min(known, key=lambda cell: nll(cell) or math.inf)
-    picked = {k: best.settings["config"][k] for k in ("learning_rate", "damping")}
-    return picked, done[best.id]["warm_step_seconds"]
-
-
-def final_runs(
-    env: str, method: str, budget: Budget, seeds: int, done: Done
-) -> list[Cell]:
-    """The runs of a method, whose trials are done."""
-    config: dict[str, Any] = dict(env=env, method=method)
-    evaluation = dict(_EVALUATION[budget])
-    if env in _LONG_EVALUATION:
-        evaluation["budget"] = _LONG_EVALUATION[env]
-    limit = None if method == "bc" else _SECONDS[budget]
-    trials = _trials(env, method, budget)
-    if limit and trials:
-        picked, pace = chosen(trials, done)
-        # The learning rate falls over the steps, so these have to fit into the time.
-        config |= picked | dict(steps=max(5, math.ceil(limit / (pace or 1.0))))
-    return [
-        learning(
-            NAME,
-            config | dict(seed=seed),
-            warm_seconds=limit,
-            evaluation=evaluation,
-        )
-        for seed in range(seeds)
-    ]
-
-
-def is_final(cell: Cell) -> bool:
-    """Whether a cell is a run that counts, not a trial or an expert."""
-    return cell.settings.get("evaluation") is not None
-
-
-def group(
-    cells: Sequence[Cell], done: Done, preset: str
-) -> dict[tuple[str, str], list[Result]]:
-    """Results of the runs that count, by environment and method."""
-    found: dict[tuple[str, str], list[Result]] = {}
-    for cell in cells:
-        if is_final(cell) and cell.id in done and cell.settings["preset"] == preset:
-            config = cell.settings["config"]
-            key = config["env"], config["method"]
-            found.setdefault(key, []).append(done[cell.id])
-    return found
-
-
 def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
     """The paper's table for each environment and preset, and what was chosen."""
     tables = []
@@ -245,7 +125,7 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
                 if (env, method) in groups
             ]
             tables.append(Table(f"{env}, {title}", _known_headings(rows), rows))
-    trials = _chosen_table(cells, done)
+    trials = trials_table(cells, done)
     tables += [trials] if trials.rows else []
     draw = lambda figure: _draw(figure, [t for t in tables if "tuned" in t.title])
     rows = 1 + sum("tuned" in table.title for table in tables) // 2
@@ -308,38 +188,6 @@ def _row(env: str, method: str, results: Sequence[Result]) -> dict[str, Any]:
         "steps": over_seeds(len(r["rows"]["step"]) for r in results),
         "diverged": sum(bool(r["diverged"]) for r in results),
     }
-
-
-def _chosen_table(cells: Sequence[Cell], done: Done) -> Table:
-    """Every trial, and which one won."""
-    groups: dict[tuple[str, str], list[Cell]] = {}
-    for cell in cells:
-        config = cell.settings.get("config", {})
-        if config.get("seed") == _TRIAL_SEED and cell.id in done:
-            groups.setdefault((config["env"], config["method"]), []).append(cell)
-    rows = []
-    for (env, method), trials in groups.items():
-        picked, _ = chosen(trials, done)
-        rows += [
-            {"env": env, "method": TITLES[method]}
-            | {key: trial.settings["config"][key] for key in picked}
-            | {
-                "nll": done[trial.id]["best_nll_valid"],
-                "chosen": "yes"
-                if all(trial.settings["config"][k] == v for k, v in picked.items())
-                else "",
-            }
-            for trial in trials
-        ]
-    headings = {
-        "env": "environment",
-        "method": "method",
-        "learning_rate": "learning rate",
-        "damping": "damping",
-        "nll": "best held-out NLL",
-        "chosen": "chosen",
-    }
-    return Table("Trials", headings, rows)
 
 
 def _draw(figure: "Figure", tables: Sequence[Table]) -> None:

@@ -17,10 +17,10 @@ from hyperirl._jax import enable_compilation_cache
 from hyperirl.demos.splitting import split_demos
 from hyperirl.experiments import figures
 from hyperirl.experiments.cell import Cell, Result
-from hyperirl.experiments.final_performance import NAME, is_final, tuned_cells
 from hyperirl.experiments.numbers import over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
+from hyperirl.experiments.tuned import NAME, is_final, tuned_cells
 from hyperirl.inner import true_reward
 from hyperirl.learning import LearnConfig, complete
 from hyperirl.learning.setup import load_demos, make_environment
