@@ -27,7 +27,7 @@ check: setup
 	@$(BIN)/basedpyright --level error
 
 test: check
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 docs: setup
 	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[docs]'
