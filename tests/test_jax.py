@@ -54,12 +54,19 @@ def test_a_bad_release_that_already_started_is_warned_about(monkeypatch):
         _jax._choose_backend_flags()
 
 
-def test_64_bit_types_are_on_unless_the_user_said_otherwise():
-    program = "import hyperirl, jax; print(jax.config.jax_enable_x64)"
-    environment = {k: v for k, v in os.environ.items() if k != "JAX_ENABLE_X64"}
-    for setting, expected in [({}, "True"), ({"JAX_ENABLE_X64": "0"}, "False")]:
+@pytest.mark.parametrize(
+    "name, printed, usual, chosen",
+    [
+        ("JAX_ENABLE_X64", "jax.config.jax_enable_x64", "True", "False"),
+        ("OPENBLAS_THREAD_TIMEOUT", "os.environ[sys.argv[1]]", "4", "0"),
+    ],
+)
+def test_what_the_user_has_set_is_left_alone(name, printed, usual, chosen):
+    program = f"import hyperirl, jax, os, sys; print({printed})"
+    environment = {k: v for k, v in os.environ.items() if k != name}
+    for setting, expected in [({}, usual), ({name: "0"}, chosen)]:
         result = subprocess.run(
-            [sys.executable, "-c", program],
+            [sys.executable, "-c", program, name],
             env=environment | setting,
             capture_output=True,
             text=True,

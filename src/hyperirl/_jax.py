@@ -1,6 +1,6 @@
 """Sets JAX up so that it computes right, before anything imports it.
 
-Two things happen on `import hyperirl`; docs/jax.md explains both.
+Three things happen on `import hyperirl`; docs/jax.md explains them.
 
 - JAX releases from 0.10.2 on miscompile `((a @ zeros) * x).sum(1)` on CPU. The package
   depends on an older one; if a newer one is installed all the same, the XLA option that
@@ -8,6 +8,8 @@ Two things happen on `import hyperirl`; docs/jax.md explains both.
   too late.
 - 64-bit types are switched on: the small solves (Gram matrices, Riccati, least squares)
   need them. Everything large is `float32` by explicit choice.
+- The threads of OpenBLAS, which does JAX's eigenvalues and Cholesky factors on CPU,
+  sleep when they have nothing to do instead of keeping the cores from everybody else.
 """
 
 import importlib.metadata
@@ -41,6 +43,7 @@ def _choose_backend_flags() -> None:
 
 
 _choose_backend_flags()
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # Wait for 2^4 cycles, not 2^26.
 
 import jax  # noqa: E402
 

@@ -11,13 +11,11 @@ product, instead of a singular value decomposition of tall matrices.
 """
 
 import enum
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from hyperirl.curvature.damping import positive
@@ -26,7 +24,7 @@ from hyperirl.curvature.solution import Info, Solution, diagnose
 from hyperirl.curvature.span import span_solve
 
 _WIDE = 100_000  # Columns from which the buffer is no longer than the sketch.
-_LONG_BUFFER = 192
+_LONG_BUFFER = 128
 
 
 class Shrinkage(enum.Enum):
@@ -84,8 +82,8 @@ class Sketch(eqx.Module):
                 f"Sketches to be merged must agree in size, buffer, columns, type and "
                 f"rule; got {ours} and {theirs}. Build both with the same settings."
             )
-        parts = [self.stacked(), other.stacked()]
-        both = compress(parts, self.size, self.rule)
+        stack = jnp.concatenate([self.stacked(), other.stacked()])
+        both = compress(stack, self.size, self.rule)
         return Sketch(
             rows=both.rows,
             buffer=jnp.zeros_like(self.buffer),
@@ -134,7 +132,7 @@ def empty_sketch(
         dim: The number of columns.
         size: Rows to keep; no more than `dim` are.
         buffer: Rows to collect between compressions. More are better and faster up to
-            a few hundred; the default is 192, or `size` if that is more or the rows
+            a few hundred; the default is 128, or `size` if that is more or the rows
             have 100,000 columns.
         rule: See `Shrinkage`.
         dtype: Of the rows.
@@ -169,42 +167,38 @@ class Compressed(NamedTuple):
     refused: Int[Array, ""]
 
 
-def compress(
-    parts: Sequence[Float[Array, "_ d"]], size: int, rule: Shrinkage
-) -> Compressed:
-    """The best `size` rows for those of all parts.
+def compress(stack: Float[Array, "k d"], size: int, rule: Shrinkage) -> Compressed:
+    """The best `size` rows for those of the stack.
 
-    With `Y` the parts above each other, `Y Y^T = U diag(s) U^T`, sorted down, and
-    `delta` by the rule, the new rows are `sqrt(max(s - delta, 0) / s) U^T Y`. All
-    singular values above 0 are scaled by a factor of at most 1, so rounding can not
-    make the sketch exceed the rows. `Y` itself is never put together.
+    With `Y Y^T = U diag(s) U^T`, sorted down, and `delta` by the rule, the new rows
+    are `sqrt(max(s - delta, 0) / s) U^T Y`. All singular values above 0 are scaled by
+    a factor of at most 1, so rounding can not make the sketch exceed the rows.
 
     The Gram matrix tells whether all rows are finite and their squares do well in
     their type. If not, the work is done again with care: rows that cannot be squared
     are refused, and the others divided by a power of two.
     """
-    gram = _gram(parts)
+    gram = (stack @ stack.T).astype(jnp.float64)
     largest = jnp.max(jnp.diagonal(gram))
     usual = jnp.all(jnp.isfinite(gram)) & (largest > 1e-18) & (largest < 1e18)
 
-    def plainly(parts, gram) -> Compressed:
+    def plainly(stack, gram) -> Compressed:
         one = jnp.ones((), jnp.float64)
         none = jnp.zeros((), jnp.int32)
-        return _combine(parts, gram, one, size, rule, none)
+        return _combine(stack, gram, one, size, rule, none)
 
-    def carefully(parts, _) -> Compressed:
-        parts, refused = zip(*map(refuse, parts), strict=True)
-        largest = jnp.max(jnp.stack([jnp.max(jnp.abs(part)) for part in parts]))
-        scale = _power_of_two_above(largest)
-        gram = _gram([part / scale.astype(part.dtype) for part in parts])
-        bad = jnp.sum(jnp.stack(refused), dtype=jnp.int32)
-        return _combine(parts, gram, jnp.square(scale), size, rule, bad)
+    def carefully(stack, _) -> Compressed:
+        stack, refused = refuse(stack)
+        scale = _power_of_two_above(jnp.max(jnp.abs(stack)))
+        small = stack / scale.astype(stack.dtype)
+        gram = (small @ small.T).astype(jnp.float64)
+        return _combine(stack, gram, jnp.square(scale), size, rule, refused)
 
-    return jax.lax.cond(usual, plainly, carefully, tuple(parts), gram)
+    return jax.lax.cond(usual, plainly, carefully, stack, gram)
 
 
 def _combine(
-    parts: Sequence[Float[Array, "_ d"]],
+    stack: Float[Array, "k d"],
     gram: Float[Array, "k k"],
     square: Float[Array, ""],
     size: int,
@@ -214,7 +208,7 @@ def _combine(
     """The compression of rows whose Gram matrix is `square` times `gram`."""
     values, vectors = jnp.linalg.eigh(gram, symmetrize_input=False)
     values, vectors = jnp.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    dtype, dim = parts[0].dtype, parts[0].shape[1]
+    dtype, dim = stack.dtype, stack.shape[1]
     noise = 4 * float(jnp.finfo(dtype).eps) * values[0]
     if rule is Shrinkage.LAST:
         delta = values[size - 1]
@@ -225,21 +219,7 @@ def _combine(
     kept = values[:size]
     share = jnp.maximum(kept - delta, 0.0) / jnp.where(kept > noise, kept, jnp.inf)
     combine = (jnp.sqrt(share)[:, None] * vectors[:, :size].T).astype(dtype)
-    ends = np.cumsum([len(part) for part in parts])[:-1].tolist()
-    products = [c @ p for c, p in zip(jnp.split(combine, ends, 1), parts, strict=True)]
-    rows = sum(products[1:], products[0])
-    return Compressed(rows, delta * square, noise * square, refused)
-
-
-def _gram(parts: Sequence[Float[Array, "_ d"]]) -> Float[Array, "k k"]:
-    """`Y Y^T` for the parts above each other, each product once."""
-    size = len(parts)
-    blocks = [[a @ b.T for b in parts[: i + 1]] for i, a in enumerate(parts)]
-    whole = [
-        [blocks[i][j] if j <= i else blocks[j][i].T for j in range(size)]
-        for i in range(size)
-    ]
-    return jnp.block(whole).astype(jnp.float64)
+    return Compressed(combine @ stack, delta * square, noise * square, refused)
 
 
 def _append(sketch: Sketch, block: Float[Array, "k d"]) -> Sketch:
@@ -251,8 +231,8 @@ def _append(sketch: Sketch, block: Float[Array, "k d"]) -> Sketch:
     pending = sketch.pending + count
 
     def full(_):
-        parts = [sketch.rows, joint[:length]]
-        rows, shrinkage, rounding, _ = compress(parts, sketch.size, sketch.rule)
+        stack = jnp.concatenate([sketch.rows, joint[:length]])
+        rows, shrinkage, rounding, _ = compress(stack, sketch.size, sketch.rule)
         rest = jnp.zeros_like(sketch.buffer).at[:count].set(joint[length:])
         return rows, rest, pending - length, shrinkage, rounding
 

@@ -97,20 +97,25 @@ def _sketch(solver, rows: AbstractRows) -> Sketch:
 
 @eqx.filter_jit
 def _stream(sketch: Sketch, rows: AbstractRows) -> Sketch:
-    """Whole blocks are compressed one after the other; the rest waits in the buffer."""
-    length = sketch.buffer.shape[0]
+    """Whole blocks are compressed one after the other; the rest waits in the buffer.
+
+    The rows kept and the next block share one array, which is written in place.
+    """
+    size, length = sketch.rows.shape[0], sketch.buffer.shape[0]
+    write = jax.lax.dynamic_update_slice_in_dim
 
     def step(carry, i):
-        kept, shrinkage, rounding, refused = carry
-        block = rows.block(i * length, length)
-        kept, lost, noise, bad = compress([kept, block], sketch.size, sketch.rule)
-        return (kept, shrinkage + lost, rounding + noise, refused + bad), None
+        stack, shrinkage, rounding, refused = carry
+        stack = write(stack, rows.block(i * length, length), size, 0)
+        kept, lost, noise, bad = compress(stack, size, sketch.rule)
+        stack = write(stack, kept, 0, 0)
+        return (stack, shrinkage + lost, rounding + noise, refused + bad), None
 
     blocks, rest = divmod(rows.num_rows, length)
-    init = (sketch.rows, sketch.shrinkage, sketch.rounding, sketch.rows_refused)
+    init = (sketch.stacked(), sketch.shrinkage, sketch.rounding, sketch.rows_refused)
     carry = jax.lax.scan(step, init, jnp.arange(blocks))[0] if blocks else init
     sketch = Sketch(
-        rows=carry[0],
+        rows=carry[0][:size],
         buffer=sketch.buffer,
         pending=sketch.pending,
         shrinkage=carry[1],
