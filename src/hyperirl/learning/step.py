@@ -263,8 +263,9 @@ def _solve(
     steps = jnp.arange(learner.environment.horizon, dtype=jnp.float32)
     weight = problem.temperature * jnp.sum(problem.discount**steps)
 
-    def solve(i, arrays):
-        inner, report = learner.inner.run(
+    def solve(carry):
+        i, arrays, report = carry
+        inner, new = learner.inner.run(
             learner.practice,
             state.reward,
             eqx.combine(arrays, rest),
@@ -272,17 +273,21 @@ def _solve(
             jnp.asarray(learner.inner_updates, jnp.int32),
             key=jr.fold_in(key, i),
         )
+        report = jax.tree.map(lambda x, old: x.astype(old.dtype), new, report)
         return i + 1, eqx.filter(inner, eqx.is_array), report
 
-    def far(carry):
+    def unfinished(carry):
         i, _, report = carry
         noisy = report.gap <= 2 * report.gap_error
-        return (i < _MAX_SOLVES) & ~noisy & (report.gap > _TARGET_KL * weight)
+        far = ~noisy & (report.gap > _TARGET_KL * weight)
+        return (i == 0) | ((i < _MAX_SOLVES) & far & learner.adaptive)
 
-    carry = solve(jnp.zeros((), jnp.int32), arrays)
-    if learner.adaptive:
-        carry = jax.lax.while_loop(far, lambda carry: solve(*carry[:2]), carry)
-    count, arrays, report = carry
+    # The first solve is in the loop too: outside, all of it would be compiled twice.
+    zero = jnp.zeros((), jnp.int32)
+    nothing = Report(*[jnp.zeros((), jnp.float32)] * 8, steps=zero)
+    count, arrays, report = jax.lax.while_loop(
+        unfinished, solve, (zero, arrays, nothing)
+    )
     return eqx.combine(arrays, rest), report, count * learner.inner_updates
 
 
