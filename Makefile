@@ -11,7 +11,8 @@ setup: .venv/.installed
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || (echo "hyperirl needs Python 3.11 or newer; choose one with make PYTHON=python3.11" && exit 1)
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt \
+	  --editable '.[dev]'
 	@touch $@
 	@echo "Set up."
 
