@@ -53,8 +53,7 @@ def uniform(environment, key):
     return softmax_table(jnp.zeros((STATES, ACTIONS), jnp.float32))
 
 
-@pytest.fixture(scope="module")
-def of_the_truth(mdp, demos, ranking):
+def evaluate_the_truth(mdp, demos, ranking):
     return evaluate.evaluate(
         mdp,
         TableReward(mdp.rewards),
@@ -65,6 +64,11 @@ def of_the_truth(mdp, demos, ranking):
         policy_for=uniform,
         training=TRAINING,
     )
+
+
+@pytest.fixture(scope="module")
+def of_the_truth(mdp, demos, ranking):
+    return evaluate_the_truth(mdp, demos, ranking)
 
 
 def test_the_true_reward_closes_the_gap(of_the_truth, demos):
@@ -127,15 +131,7 @@ def test_fresh_policies_may_start_in_states_of_the_training_episodes_alone(
 
     monkeypatch.setattr(protocol, "train_fresh", train)
     with pytest.raises(InterruptedError):
-        evaluate.evaluate(
-            mdp,
-            TableReward(mdp.rewards),
-            demos,
-            PROBLEM,
-            seed=3,
-            ranking=ranking,
-            policy_for=uniform,
-        )
+        evaluate_the_truth(mdp, demos, ranking)
     assert eqx.tree_equal(asked, [split_demos(demos, 3).train.trajectories])
 
 

@@ -131,9 +131,9 @@ def empty_sketch(
     Args:
         dim: The number of columns.
         size: Rows to keep; no more than `dim` are.
-        buffer: Rows to collect between compressions. More are better and faster up to
-            a few hundred; the default is 128, or `size` if that is more or the rows
-            have 100,000 columns.
+        buffer: Rows to collect between compressions. More lose less; about 100 are
+            fastest. The default is 128, or `size` if that is more or the rows have
+            100,000 columns.
         rule: See `Shrinkage`.
         dtype: Of the rows.
     """
@@ -170,9 +170,10 @@ class Compressed(NamedTuple):
 def compress(stack: Float[Array, "k d"], size: int, rule: Shrinkage) -> Compressed:
     """The best `size` rows for those of the stack.
 
-    With `Y Y^T = U diag(s) U^T`, sorted down, and `delta` by the rule, the new rows
-    are `sqrt(max(s - delta, 0) / s) U^T Y`. All singular values above 0 are scaled by
-    a factor of at most 1, so rounding can not make the sketch exceed the rows.
+    With `Y` the stack, `Y Y^T = U diag(s) U^T`, sorted down, and `delta` by the rule,
+    the new rows are `sqrt(max(s - delta, 0) / s) U^T Y`. All singular values above 0
+    are scaled by a factor of at most 1, so rounding can not make the sketch exceed the
+    rows.
 
     The Gram matrix tells whether all rows are finite and their squares do well in
     their type. If not, the work is done again with care: rows that cannot be squared
