@@ -24,7 +24,7 @@ from hyperirl.curvature.solution import Info, Solution, diagnose
 from hyperirl.curvature.span import span_solve
 
 _WIDE = 100_000  # Columns from which the buffer is no longer than the sketch.
-_LONG_BUFFER = 128
+_SHORT_BUFFER, _LONG_BUFFER = 16, 128
 
 
 class Shrinkage(enum.Enum):
@@ -131,9 +131,9 @@ def empty_sketch(
     Args:
         dim: The number of columns.
         size: Rows to keep; no more than `dim` are.
-        buffer: Rows to collect between compressions. More lose less; about 100 are
-            fastest. The default is 128, or `size` if that is more or the rows have
-            100,000 columns.
+        buffer: Rows to collect between compressions. More lose less; about twice
+            `size` are fastest. The default is that, but from 16 to 128, and `size` if
+            that is more or the rows have 100,000 columns.
         rule: See `Shrinkage`.
         dtype: Of the rows.
     """
@@ -144,7 +144,8 @@ def empty_sketch(
         )
     size = min(size, dim)
     if buffer is None:
-        buffer = size if dim >= _WIDE else max(size, _LONG_BUFFER)
+        fastest = min(max(2 * size, _SHORT_BUFFER), _LONG_BUFFER)
+        buffer = size if dim >= _WIDE else max(size, fastest)
     return Sketch(
         rows=jnp.zeros((size, dim), dtype),
         buffer=jnp.zeros((max(buffer, 1), dim), dtype),

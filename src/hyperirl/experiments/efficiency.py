@@ -60,7 +60,7 @@ _ENVIRONMENTS = {
 }
 _STEPS = {"quick": 4, "standard": 5, "full": 20}
 _COMPILING = 1000  # The seed of the processes that are not counted.
-_MOST_PROCESSES = {"quick": 1, "standard": 3, "full": 10}
+_MOST_PROCESSES = {"quick": 1, "standard": 5, "full": 10}
 # How much of the paper's work for each outer step; the solve itself is not scaled.
 _SCALE: dict[str, dict[Budget, dict[str, Any]]] = {
     "cartpole": {
@@ -162,7 +162,7 @@ def _row(env: str, name: str, results: Sequence[Result]) -> dict[str, Any]:
 
 
 def _range(values: Iterable[float | None]) -> dict[str, Any]:
-    """The mean, between the least and the greatest: there are two or three."""
+    """The mean, between the least and the greatest: there are few."""
     known = [value for value in values if value is not None]
     if len(known) < 2:
         return over_seeds(known)
