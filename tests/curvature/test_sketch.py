@@ -173,3 +173,13 @@ def test_sketches_of_different_make_do_not_merge():
 def test_a_sketch_of_no_rows_to_keep_is_refused():
     with pytest.raises(ValueError, match="`size` must be at least 1, got 0"):
         empty_sketch(DIM, size=0)
+
+
+@pytest.mark.parametrize(
+    ("size", "dim", "length"),
+    [(2, 500, 16), (32, 500, 64), (96, 500, 128), (200, 500, 200), (32, 100_000, 32)],
+)
+def test_the_buffer_suits_the_sketch_unless_it_is_chosen(size, dim, length):
+    """Twice its size, within limits: more is slower for small sketches."""
+    assert empty_sketch(dim, size=size).buffer.shape == (length, dim)
+    assert empty_sketch(dim, size=size, buffer=7).buffer.shape == (7, dim)

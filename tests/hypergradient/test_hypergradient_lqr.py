@@ -40,17 +40,16 @@ def cosines():
     flatten = lambda h: jnp.concatenate([x.ravel() for x in jax.tree.leaves(h)])
 
     @eqx.filter_jit
-    def cosine(cross, num_episodes, key):
-        agent = rollout(lqr, policy, num_episodes, key=key)
+    def cosine(cross, agent):
         estimator = Fisher(Explicit(damping=1e-3), cross, expected=True)
         estimate = estimator(policy, reward, expert, agent, alpha_gamma)
         h, t = flatten(estimate.h).astype(jnp.float64), flatten(truth)
         return h @ t / (jnp.linalg.norm(h) * jnp.linalg.norm(t))
 
     crosses = {"raw": Raw(), "centred": Centred(), "adjoint": Adjoint(features)}
-    keys = jr.split(jr.key(2), DRAWS)
+    agents = [rollout(lqr, policy, 64, key=key) for key in jr.split(jr.key(2), DRAWS)]
     return {
-        (name, n): jnp.mean(jnp.stack([cosine(cross, n, key) for key in keys]))
+        (name, n): jnp.mean(jnp.stack([cosine(cross, agent[:n]) for agent in agents]))
         for name, cross in crosses.items()
         for n in ((16, 64) if name == "adjoint" else (64,))
     }

@@ -50,7 +50,7 @@ def solve(solver, updates, *, seed, policy=UNIFORM, reward=REWARD, problem=PROBL
 
 
 @sampling
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_sampling_solvers_reach_the_soft_optimal_policy(name, seed):
     solver, updates, bound = SAMPLING[name]
     state, report = solve(solver, updates, seed=seed)

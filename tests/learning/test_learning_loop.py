@@ -89,7 +89,7 @@ def test_an_existing_folder_is_refused(finished, settings):
 
 @pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_arrays(finished, settings, tmp_path):
-    """SIGKILL, twice, at moments that no code chooses; the checkpoint decides."""
+    """SIGKILL at a moment that no code chooses; the checkpoint decides."""
     out = tmp_path / "killed"
     fields = dataclasses.asdict(finished.config)
     RunFolder.create(out, fields, ["test"])
@@ -97,17 +97,16 @@ def test_a_killed_run_resumes_to_the_same_arrays(finished, settings, tmp_path):
         "import sys, hyperirl; hyperirl.resume(sys.argv[1], on_step=lambda row: "
         "print(row['step'], flush=True))"
     )
-    for stop_after in (3, 8):
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, str(out)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        for line in process.stdout:
-            if int(line) >= stop_after:
-                break
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(out)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= STEPS // 2:
+            break
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
     again = resume(out)
     assert [row["step"] for row in again.metrics] == list(range(1, STEPS + 1))
     for ours, theirs in zip(
