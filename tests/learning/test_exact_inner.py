@@ -3,7 +3,7 @@ import jax
 import jax.random as jr
 import pytest
 
-from hyperirl import exact
+from hyperirl import demos, exact
 from hyperirl.environments import LQR
 from hyperirl.learning.config import LearnConfig, complete
 from hyperirl.learning.setup import make_policy
@@ -14,7 +14,10 @@ def test_the_policy_of_lqr_solved_exactly_has_the_form_of_the_solution():
     """The exact solver puts its solution in the policy's place, leaf by leaf."""
     lqr = LQR()
     policy = make_policy(
-        complete(LearnConfig(env="lqr", inner="exact")), lqr, key=jr.key(0)
+        complete(LearnConfig(env="lqr", inner="exact")),
+        lqr,
+        demos.load("lqr").trajectories,
+        key=jr.key(0),
     )
     solution = eqx.filter_eval_shape(
         exact.lqr.soft_optimal_policy, lqr, exact.lqr.true_reward(lqr), problem()
@@ -26,4 +29,4 @@ def test_the_policy_of_lqr_solved_exactly_has_the_form_of_the_solution():
 def test_a_network_cannot_be_the_exact_solution():
     config = complete(LearnConfig(env="lqr", inner="exact", policy_hidden=(8,)))
     with pytest.raises(ValueError, match="linear policy, and `policy_hidden` is"):
-        make_policy(config, LQR(), key=jr.key(0))
+        make_policy(config, LQR(), demos.load("lqr").trajectories, key=jr.key(0))

@@ -76,6 +76,7 @@ def test_it_is_run_until_it_is_near(parts, gaps, error, adaptive, solves):
         inner=Scripted(jnp.asarray(gaps, jnp.float32), jnp.float32(error)),
         estimator=MLIRL(),
         natural=None,
+        radius=jnp.float32(1.0),
         train=episodes,
         valid=episodes,
         ranking=episodes,
@@ -84,6 +85,7 @@ def test_it_is_run_until_it_is_near(parts, gaps, error, adaptive, solves):
         optimizer=optax.sgd(1.0),
         inner_updates=UPDATES,
         adaptive=adaptive,
+        trust_region=False,
     )
     state = step.init(learner, TableReward(mdp.rewards), policy, 4)
     inner, report, num_updates = step._solve(learner, state, jr.key(2))

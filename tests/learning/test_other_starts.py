@@ -21,7 +21,7 @@ def first_states():
     def draw(**shares):
         config = complete(LearnConfig(env="cartpole-fixed", **shares))
         environment = setup.make_environment(config, loaded)
-        policy = setup.make_policy(config, environment, key=jr.key(0))
+        policy = setup.make_policy(config, environment, train, key=jr.key(0))
         practice = setup.make_practice(
             config, environment, train, policy, key=jr.key(1)
         )

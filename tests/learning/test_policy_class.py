@@ -1,11 +1,22 @@
 """The policy class of the inner problem, by environment."""
 
+import jax
 import jax.random as jr
+import numpy as np
 import pytest
 
-from hyperirl import environments
+from hyperirl import demos, environments
 from hyperirl.learning import LearnConfig, complete, setup
 from hyperirl.policies import GaussianHead
+
+
+def policy_for(env, **settings):
+    config, environment = (
+        complete(LearnConfig(env=env, **settings)),
+        environments.make(env),
+    )
+    train = demos.load(env.removesuffix("-clipped")).trajectories
+    return setup.make_policy(config, environment, train, key=jr.key(0)), train
 
 
 @pytest.mark.parametrize(
@@ -18,7 +29,16 @@ from hyperirl.policies import GaussianHead
 )
 def test_vectors_have_the_noise_that_their_expert_has(env, covariance, squashed):
     """Fails if the torque of Pendulum is equally uncertain everywhere."""
-    config, environment = complete(LearnConfig(env=env)), environments.make(env)
-    head = setup.make_policy(config, environment, key=jr.key(0)).head
+    head = policy_for(env)[0].head
     assert isinstance(head, GaussianHead)
     assert (head.covariance, head.bounds is not None) == (covariance, squashed)
+
+
+def test_networks_see_demonstrated_states_as_numbers_of_the_same_size():
+    """Fails if an angle of a tenth looks ten times smaller than a position of one."""
+    policy, train = policy_for("cartpole")
+    assert policy.normalizer is not None
+    seen = jax.vmap(policy.normalizer)(train.observations[:, :-1][train.mask])
+    np.testing.assert_allclose(np.std(seen, axis=0), 1, rtol=1e-3)
+    np.testing.assert_allclose(np.mean(seen, axis=0), 0, atol=1e-3)
+    assert policy_for("cartpole", normalize=False)[0].normalizer is None

@@ -54,7 +54,9 @@ def test_the_first_solution_is_where_steps_start_from():
         (LearnConfig(env="lqr"), True, "sgd", 1.0),
         (LearnConfig(env="lqr", natural=False), False, "adam", 3e-2),
         (LearnConfig(env="lqr", method="ml-irl"), False, "adam", 3e-2),
-        (LearnConfig(env="cartpole"), False, "adam", 1e-3),
+        (LearnConfig(env="cartpole"), True, "sgd", 0.3),
+        (LearnConfig(env="cartpole", trust_region=True), True, "sgd", 1.0),
+        (LearnConfig(env="cartpole", natural=False), False, "adam", 1e-3),
         (paper(LearnConfig(env="lqr")), False, "sgd", 0.1),
     ],
 )

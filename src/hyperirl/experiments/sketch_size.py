@@ -123,7 +123,7 @@ def _batch(settings: Mapping[str, Any]):
     parts = split_demos(demos, config.seed)
     train, valid = parts.train.trajectories, parts.valid.trajectories
     policy_key, clone_key, agent_key = jr.split(jr.key(config.seed), 3)
-    policy = make_policy(config, environment, key=policy_key)
+    policy = make_policy(config, environment, train, key=policy_key)
     policy, _ = clone(policy, train, valid, key=clone_key)
     agent = rollout(environment, policy, settings["episodes"], key=agent_key)
     rows = eqx.filter_jit(score_rows)(policy, agent, problem())

@@ -43,6 +43,8 @@ class LearnConfig:
 
     policy_hidden: tuple[int, ...] | None = None
     """Sizes of the policy's hidden layers."""
+    normalize: bool = True
+    """Scale the inputs of a policy network by the spread of the demonstrations."""
     reward: RewardKind | None = None
     """What is learned: a network, a quadratic form, or a table."""
     reward_hidden: tuple[int, ...] = (32, 32)
@@ -65,9 +67,13 @@ class LearnConfig:
     """Random features of the adjoint critic, beside constant, linear and quadratic."""
 
     natural: bool | None = None
-    """Whether steps are measured by how far they move the policy, in a trust region."""
-    step_kl: float = 0.5
-    """How far the first natural step may move the policy, in discounted nats."""
+    """Whether steps are measured by how far they move the policy."""
+    trust_region: bool | None = None
+    """Whether a natural step that raised the loss is taken back and the next one is
+    shorter, after good ones longer. Not where the inner solver's noise decides that."""
+    step_kl: float | None = None
+    """How far a natural step may move the policy, in discounted nats; in a trust
+    region, the first one."""
     optimizer: str | None = None
     """Any optimizer of Optax that takes a learning rate, by name."""
     learning_rate: float | None = None
@@ -76,7 +82,7 @@ class LearnConfig:
     """Whether the learning rate falls to a tenth over the steps, or stays."""
     clip: float | None = 1.0
     """Longest hypergradient to follow; longer ones are scaled down to it. Natural steps
-    have a trust region instead."""
+    have `step_kl` instead."""
 
     inner: Inner | None = None
     """Who solves the inner problem."""
@@ -135,6 +141,8 @@ _GENERAL: dict[str, Any] = dict(
     damping=10.0,
     critic_units=96,
     natural=False,
+    trust_region=False,
+    step_kl=0.3,
     inner="ppo",
     inner_updates=10,
     demo_starts=0.7,
@@ -142,10 +150,13 @@ _GENERAL: dict[str, Any] = dict(
     agent_episodes=32,
 )
 _SPECIAL: dict[str, dict[str, Any]] = {
+    "cartpole": dict(natural=True, inner_updates=6),
     "cartpole-fixed": dict(demo_starts=0.63, lost_starts=0.07),
     "lqr": dict(
         steps=30,
         natural=True,
+        trust_region=True,
+        step_kl=0.5,
         policy_hidden=(64, 64),
         reward="quadratic",
         damping=0.1,
@@ -157,6 +168,8 @@ _SPECIAL: dict[str, dict[str, Any]] = {
     "tabular": dict(
         steps=30,
         natural=True,
+        trust_region=True,
+        step_kl=0.5,
         policy_hidden=(),
         reward="table",
         damping=0.1,
@@ -179,10 +192,11 @@ def complete(config: LearnConfig) -> LearnConfig:
     defaults["temperature"] = environments.usual_temperature(config.env)
     if config.method == "ml-irl":
         defaults["natural"] = False
-    if config.natural is not None:
-        defaults["natural"] = config.natural
+    given = {name: getattr(config, name) for name in ("natural", "trust_region")}
+    defaults |= {name: value for name, value in given.items() if value is not None}
     if defaults["natural"]:
-        defaults |= {"optimizer": "sgd", "learning_rate": 1.0}
+        trusted = defaults["trust_region"]
+        defaults |= {"optimizer": "sgd", "learning_rate": 1.0 if trusted else 0.3}
     else:
         rate = _PLAIN_RATES.get(config.env, 1e-3)
         defaults |= {"optimizer": "adam", "learning_rate": rate}
@@ -215,6 +229,7 @@ def paper(config: LearnConfig) -> LearnConfig:
         reward_hidden=(64, 64) if continuous else (16,),
         reward_clamp=10.0,
         policy_hidden=(64, 64) if continuous else (32, 32),
+        normalize=False,
         sketch_size=32 if continuous else 8,
         inner="sac" if continuous else "reinforce",
         inner_updates=1000 if continuous else 500,

@@ -177,7 +177,7 @@ def _run(
         return _clone(config, environment, folder, parts, known, on_step)
     learner, reward, policy = make_learner(config, environment, parts, optimizer)
     episodes = config.agent_episodes or 32
-    state = init(learner, reward, policy, episodes, config.step_kl)
+    state = init(learner, reward, policy, episodes)
     rows: list[dict[str, Any]] = []
     if folder is not None:
         state, step = folder.load_checkpoint(state) or (state, 0)
@@ -276,7 +276,7 @@ def _clone(
     start = time.monotonic()
     train, valid = parts.train.trajectories, parts.valid.trajectories
     policy_key, clone_key = jr.split(jr.key(config.seed))
-    policy = make_policy(config, environment, key=policy_key)
+    policy = make_policy(config, environment, train, key=policy_key)
     policy, _ = clone(policy, train, valid, key=clone_key)
     nll = float(mean_nll(policy, valid))
     seconds = time.monotonic() - start

@@ -72,10 +72,16 @@ def make_environment(config: LearnConfig, loaded: Demos) -> AbstractEnvironment:
 
 
 def make_policy(
-    config: LearnConfig, environment: AbstractEnvironment, *, key: PRNGKeyArray
+    config: LearnConfig,
+    environment: AbstractEnvironment,
+    train: Trajectories,
+    *,
+    key: PRNGKeyArray,
 ) -> Policy:
     """The policy class of the inner problem, untrained.
 
+    Its inputs are normalized by the demonstrations: an angle of 0.1 rad and a position
+    of 1 m are both news, and a network that must first find out learns little else.
     Actions of a bounded box are squashed into it; those of LQR have a full covariance,
     also where it clips them. The exact solution of LQR is linear, so its class is.
     """
@@ -99,6 +105,7 @@ def make_policy(
         hidden=hidden,
         covariance="state" if squashed else "full",
         squash=squashed,
+        normalizer=fit_normalizer(train) if hidden and config.normalize else None,
         use_bias=bool(hidden),
     )
 
@@ -264,7 +271,7 @@ def make_learner(
     train, valid = parts.train.trajectories, parts.valid.trajectories
     keys = jr.split(jr.key(config.seed), 7)
     run_key, policy_key, reward_key, feature_key, clone_key, rank_key, stray_key = keys
-    policy = make_policy(config, environment, key=policy_key)
+    policy = make_policy(config, environment, train, key=policy_key)
     clone_policy, _ = clone(policy, train, valid, key=clone_key)
     ranking = ranking_set(environment, clone_policy, key=rank_key)
     natural = None
@@ -279,6 +286,7 @@ def make_learner(
         inner=make_inner(config, environment),
         estimator=make_estimator(config, environment, train, key=feature_key),
         natural=natural,
+        radius=jnp.float32(config.step_kl or 1.0),
         train=train,
         valid=valid,
         ranking=ranking.trajectories,
@@ -287,6 +295,7 @@ def make_learner(
         rate=make_rate(config) if optimizer is None else None,
         inner_updates=config.inner_updates or 1,
         adaptive=config.adaptive,
+        trust_region=bool(config.natural and config.trust_region),
     )
     reward = make_reward(config, environment, train, key=reward_key)
     return learner, reward, policy

@@ -1,9 +1,9 @@
 """One outer step, compiled whole: solve, roll out, differentiate, update, look.
 
-Natural steps have a trust region: one that made the demonstrations less likely is taken
-back, with the policy it led to, and the next one is shorter. Nothing that is not finite
-ever reaches the parameters: such a step leaves the reward and the inner solver as they
-were, and is counted.
+Natural steps may have a trust region: one that made the demonstrations less likely is
+taken back, with the policy it led to, and the next one is shorter. Nothing that is not
+finite ever reaches the parameters: such a step leaves the reward and the inner solver
+as they were, and is counted.
 """
 
 from typing import Any
@@ -49,6 +49,7 @@ class Learner(eqx.Module):
     inner: AbstractInnerSolver
     estimator: AbstractEstimator
     natural: NaturalStep | None  # None: the optimizer gets the hypergradient itself.
+    radius: Float[Array, ""]  # How far a natural step may go, in discounted nats.
     train: Trajectories
     valid: Trajectories
     ranking: Trajectories  # With true rewards, to look at; nothing is decided by it.
@@ -57,6 +58,7 @@ class Learner(eqx.Module):
     optimizer: optax.GradientTransformation = eqx.field(static=True)
     inner_updates: int = eqx.field(static=True)
     adaptive: bool = eqx.field(static=True)
+    trust_region: bool = eqx.field(static=True)
 
 
 class Best(eqx.Module):
@@ -96,7 +98,7 @@ class LearnState(eqx.Module):
     reward: AbstractReward
     moments: PyTree  # Of the optimizer.
     inner: Any  # Of the inner solver; its policy is `inner.policy`.
-    trust: Trust | None  # For natural steps.
+    trust: Trust | None  # None: no step is taken back.
     best: Best
     agent_episodes: Int[Array, ""]
     snr: Float[Array, ""]  # Running mean.
@@ -109,20 +111,19 @@ def init(
     reward: AbstractReward,
     policy: AbstractPolicy,
     agent_episodes: int,
-    radius: float = 1.0,
 ) -> LearnState:
-    """The state before the first step; `radius` is the first of the trust region."""
+    """The state before the first step."""
     count = lambda n: jnp.asarray(n, jnp.int32)
     key = jr.split(learner.key)[0]  # The steps fold their number into the key itself.
     inner = learner.inner.init(learner.practice, policy, key=key)
     infinite = jnp.asarray(jnp.inf, jnp.float32)
-    trust = Trust(Solved(infinite, reward, inner), jnp.asarray(radius, jnp.float32))
+    trust = Trust(Solved(infinite, reward, inner), learner.radius)
     return LearnState(
         step=count(0),
         reward=reward,
         moments=learner.optimizer.init(partition(reward)[0]),
         inner=inner,
-        trust=None if learner.natural is None else trust,
+        trust=trust if learner.trust_region else None,
         best=Best(
             infinite,
             inner.policy,
@@ -208,8 +209,9 @@ def _direction(
     agent: Trajectories,
 ) -> PyTree:
     """What the optimizer descends on: the hypergradient, or the natural step."""
-    if learner.natural is None or trust is None:
+    if learner.natural is None:
         return estimate.h
+    radius = learner.radius if trust is None else trust.radius
     step, divergence = learner.natural(
         estimate.h,
         solved.inner.policy,
@@ -218,7 +220,7 @@ def _direction(
         agent,
         learner.problem,
     )
-    scale = jnp.minimum(1.0, jnp.sqrt(trust.radius / divergence))
+    scale = jnp.minimum(1.0, jnp.sqrt(radius / divergence))
     return jax.tree.map(lambda leaf: scale.astype(leaf.dtype) * leaf, step)
 
 
