@@ -59,6 +59,7 @@ def test_a_bad_release_that_already_started_is_warned_about(monkeypatch):
     [
         ("JAX_ENABLE_X64", "jax.config.jax_enable_x64", "True", "False"),
         ("OPENBLAS_THREAD_TIMEOUT", "os.environ[sys.argv[1]]", "4", "0"),
+        ("TF_CPP_MIN_LOG_LEVEL", "os.environ[sys.argv[1]]", "3", "0"),
     ],
 )
 def test_what_the_user_has_set_is_left_alone(name, printed, usual, chosen):

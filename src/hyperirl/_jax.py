@@ -1,6 +1,6 @@
 """Sets JAX up so that it computes right, before anything imports it.
 
-Three things happen on `import hyperirl`; docs/jax.md explains them.
+Four things happen on `import hyperirl`; docs/jax.md explains them.
 
 - JAX releases from 0.10.2 on miscompile `((a @ zeros) * x).sum(1)` on CPU. The package
   depends on an older one; if a newer one is installed all the same, the XLA option that
@@ -10,6 +10,8 @@ Three things happen on `import hyperirl`; docs/jax.md explains them.
   need them. Everything large is `float32` by explicit choice.
 - The threads of OpenBLAS, which does JAX's eigenvalues and Cholesky factors on CPU,
   sleep when they have nothing to do instead of keeping the cores from everybody else.
+- XLA's log is silent. On some processors it fills the terminal with false alarms when a
+  program comes from the compilation cache; real errors are Python exceptions anyway.
 """
 
 import importlib.metadata
@@ -44,6 +46,7 @@ def _choose_backend_flags() -> None:
 
 _choose_backend_flags()
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # Wait for 2^4 cycles, not 2^26.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import jax  # noqa: E402
 
