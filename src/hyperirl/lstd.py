@@ -34,19 +34,28 @@ class Features(eqx.Module):
         self, observation: Float[Array, " obs"], action: Array
     ) -> Float[Array, " features"]:
         """The features of one observation and one action."""
-        x = observation
         if self.num_actions is None:
-            x = jnp.concatenate([observation, action])
+            return self._terms(jnp.concatenate([observation, action]))
+        dtype = observation.dtype
+        chosen = jax.nn.one_hot(action, self.num_actions, dtype=dtype)
+        return jnp.outer(chosen, self._terms(observation)).reshape(-1)
+
+    def mean(
+        self, observation: Float[Array, " obs"], policy: AbstractPolicy
+    ) -> Float[Array, " features"]:
+        """`E_a f(s, a)` over the policy's actions, differentiable in the policy."""
+        actions, weights = policy.distribution(observation).quadrature()
+        if self.num_actions is not None:  # The terms are the same for all actions.
+            return jnp.outer(weights, self._terms(observation)).reshape(-1)
+        return weights @ jax.vmap(lambda action: self(observation, action))(actions)
+
+    def _terms(self, x: Float[Array, " inputs"]) -> Float[Array, " terms"]:
         x = self.normalizer(x)
         terms = [jnp.ones(1, x.dtype), x]
         if self.polynomial == 2:
             terms.append(jnp.outer(x, x)[jnp.tril_indices(x.size)])
         terms.append(jnp.tanh(self.weight @ x + self.bias))
-        features = jnp.concatenate(terms)
-        if self.num_actions is None:
-            return features
-        chosen = jax.nn.one_hot(action, self.num_actions, dtype=x.dtype)
-        return jnp.outer(chosen, features).reshape(-1)
+        return jnp.concatenate(terms)
 
 
 def random_features(
@@ -77,14 +86,6 @@ def input_normalizer(trajectories: Trajectories) -> Normalizer:
     return masked_normalizer(jnp.concatenate(inputs, axis=-1), trajectories.mask)
 
 
-def mean_features(
-    features: Features, policy: AbstractPolicy, observation: Float[Array, " obs"]
-) -> Float[Array, " features"]:
-    """`E_a f(s, a)` over the policy's actions, differentiable in the policy."""
-    actions, weights = policy.distribution(observation).quadrature()
-    return weights @ jax.vmap(lambda action: features(observation, action))(actions)
-
-
 def temporal_differences(
     features: Features,
     policy: AbstractPolicy,
@@ -105,7 +106,7 @@ def temporal_differences(
     taken = jax.vmap(jax.vmap(features))(
         thin(observations[:, :-1]), thin(trajectories.actions)
     )
-    mean = jax.vmap(jax.vmap(lambda s: mean_features(features, policy, s)))
+    mean = jax.vmap(jax.vmap(lambda s: features.mean(s, policy)))
     more = thin(goes_on(trajectories))
     following = more[:, :, None] * mean(thin(observations[:, 1:]))
     discount = problem.discount.astype(taken.dtype)

@@ -30,7 +30,6 @@ from hyperirl.lstd import (
     Features,
     adjoint_weights,
     input_normalizer,
-    mean_features,
     temporal_differences,
 )
 from hyperirl.networks import partition
@@ -127,8 +126,8 @@ def _source(
 
     def total(flat):
         moved = eqx.combine(unravel(flat), rest)
-        mean = lambda s: mean_features(features, moved, s)
-        means = jax.vmap(jax.vmap(mean))(agent.observations[:, :-1])
+        mean = jax.vmap(jax.vmap(lambda s: features.mean(s, moved)))
+        means = mean(agent.observations[:, :-1])
         return jnp.einsum("nt,ntp->p", weights, means)
 
     return jax.jvp(total, (flat,), (v,))[1]
