@@ -58,7 +58,7 @@ def test_a_bad_release_that_already_started_is_warned_about(monkeypatch):
     "name, printed, usual, chosen",
     [
         ("JAX_ENABLE_X64", "jax.config.jax_enable_x64", "True", "False"),
-        ("OPENBLAS_THREAD_TIMEOUT", "os.environ[sys.argv[1]]", "4", "0"),
+        ("OPENBLAS_THREAD_TIMEOUT", "os.environ[sys.argv[1]]", "16", "0"),
         ("TF_CPP_MIN_LOG_LEVEL", "os.environ[sys.argv[1]]", "3", "0"),
     ],
 )

@@ -126,7 +126,7 @@ def usual_budget(environment: AbstractEnvironment) -> int:
 def default_policy(environment: AbstractEnvironment, key: PRNGKeyArray) -> Policy:
     """Two hidden layers of 64. Actions in a finite box are squashed into it."""
     space = environment.action_space
-    bounded = isinstance(space, Box) and math.isfinite(space.high - space.low)
+    bounded = isinstance(space, Box) and not _unbounded(environment)
     return mlp_policy(
         environment.observation_size,
         space,
@@ -228,16 +228,29 @@ def train_fresh(
 def _solver(
     environment: AbstractEnvironment, training: Training, start: float, end: float
 ) -> PPO:
-    """For the part of the training between two shares of it."""
+    """For the part of the training between two shares of it.
+
+    Where actions have no bounds, states may run away from an untrained policy. What
+    follows an action there is mostly the luck of later ones, and had better be left to
+    the critic.
+    """
     rate = lambda share: (1 - share) * training.first_rate + share * training.last_rate
+    settings = dict(trace=0.8, critic_rate=rate(start) / 2)
+    if not _unbounded(environment):
+        settings = dict(critic_rate=2 * rate(start))
     return ppo_for(
         environment,
         learning_rate=rate(start),
-        critic_rate=2 * rate(start),
         final_rate=rate(end) / rate(start),
         num_envs=training.num_envs,
         num_steps=training.num_steps,
+        **settings,
     )
+
+
+def _unbounded(environment: AbstractEnvironment) -> bool:
+    space = environment.action_space
+    return isinstance(space, Box) and not math.isfinite(space.high - space.low)
 
 
 def measure(

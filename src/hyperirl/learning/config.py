@@ -43,8 +43,9 @@ class LearnConfig:
 
     policy_hidden: tuple[int, ...] | None = None
     """Sizes of the policy's hidden layers."""
-    normalize: bool = True
-    """Scale the inputs of a policy network by the spread of the demonstrations."""
+    normalize: bool | None = None
+    """Scale the inputs of a policy network by the spread of the demonstrations. Not
+    where an untrained policy runs away, and the network would be blind there."""
     reward: RewardKind | None = None
     """What is learned: a network, a quadratic form, or a table."""
     reward_hidden: tuple[int, ...] = (32, 32)
@@ -137,6 +138,7 @@ _POSITIVE = (
 _GENERAL: dict[str, Any] = dict(
     steps=60,
     policy_hidden=(32, 32),
+    normalize=True,
     reward="mlp",
     damping=10.0,
     critic_units=96,
@@ -158,6 +160,7 @@ _SPECIAL: dict[str, dict[str, Any]] = {
         trust_region=True,
         step_kl=0.5,
         policy_hidden=(64, 64),
+        normalize=False,
         reward="quadratic",
         damping=0.1,
         critic_units=0,
