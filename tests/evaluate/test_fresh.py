@@ -146,3 +146,18 @@ def test_changed_dynamics_change_the_dynamics_and_not_the_reward():
         assert jnp.array_equal(world.Q, lqr.Q) and jnp.array_equal(world.R, lqr.R)
     assert len(changed_dynamics(Pendulum())) == 2
     assert changed_dynamics(grid_world()) == {}
+
+
+@pytest.mark.slow
+def test_a_fresh_policy_does_not_run_away_on_lqr():
+    """With long traces this very training ends at a return of -10,000 and falling."""
+    environment = LQR()
+    trained = fresh.train_fresh(
+        environment,
+        true_reward(environment),
+        problem(),
+        rollout(environment, default_policy(environment, jr.key(0)), 4, key=jr.key(1)),
+        key=jr.key(1001),
+        training=Training(budget=200_000, num_checks=2),
+    )
+    assert trained.curve.env_return[-1] > -200 > trained.curve.env_return[0]

@@ -4,8 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hyperirl.learning import LearnConfig, complete, paper
-from hyperirl.learning.step import Solved, Trust, _judge
+from hyperirl import demos
+from hyperirl.demos.splitting import split_demos
+from hyperirl.learning import LearnConfig, complete, paper, setup
+from hyperirl.learning.step import Solved, Trust, _judge, init, outer_step
 from hyperirl.rewards import TableReward
 
 
@@ -64,3 +66,20 @@ def test_the_optimizer_suits_the_kind_of_step(config, natural, optimizer, rate):
     config = complete(config)
     assert config.natural == natural
     assert (config.optimizer, config.learning_rate) == (optimizer, rate)
+
+
+def test_without_a_trust_region_steps_are_as_long_as_allowed_and_none_is_taken_back():
+    """Twice as long where four times the divergence is: it is quadratic in the step."""
+    shown = demos.collect("tabular", 40, seed=0)
+
+    def first_step(step_kl: float):
+        config = LearnConfig(env="tabular", trust_region=False, step_kl=step_kl)
+        config = complete(config)
+        environment = setup.make_environment(config, shown)
+        parts = split_demos(shown, 0)
+        learner, reward, policy = setup.make_learner(config, environment, parts)
+        state, row = outer_step(learner, init(learner, reward, policy, 8), 8)
+        assert state.trust is None and "radius" not in row
+        return state.reward.table - reward.table
+
+    np.testing.assert_allclose(first_step(4e-4), 2 * first_step(1e-4), rtol=1e-4)
