@@ -19,7 +19,7 @@ setup: .venv/.installed
 demo: RUN := runs/demo-$(shell date +%Y%m%d-%H%M%S)
 demo: setup
 	@$(BIN)/hyperirl learn --env cartpole --out $(RUN)
-	@$(BIN)/hyperirl evaluate $(RUN) --seeds 2 --budget 300000 --no-transfer
+	@$(BIN)/hyperirl evaluate $(RUN) --seeds 2 --budget 1000000 --no-transfer
 	@$(BIN)/hyperirl report $(RUN)
 
 check: setup
