@@ -45,9 +45,8 @@ def _choose_backend_flags() -> None:
 
 
 _choose_backend_flags()
-os.environ.setdefault(
-    "OPENBLAS_THREAD_TIMEOUT", "16"
-)  # Wait for 2^16 cycles, not 2^26.
+# Wait for 2^16 cycles, not 2^26.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import jax  # noqa: E402

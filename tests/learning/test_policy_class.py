@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hyperirl import demos, environments
-from hyperirl.learning import LearnConfig, complete, setup
+from hyperirl.learning import LearnConfig, complete, paper, setup
 from hyperirl.policies import GaussianHead
 
 
@@ -42,3 +42,8 @@ def test_networks_see_demonstrated_states_as_numbers_of_the_same_size():
     np.testing.assert_allclose(np.std(seen, axis=0), 1, rtol=1e-3)
     np.testing.assert_allclose(np.mean(seen, axis=0), 0, atol=1e-3)
     assert policy_for("cartpole", normalize=False)[0].normalizer is None
+
+
+def test_inputs_stay_as_they_are_where_states_run_away_and_in_the_paper():
+    assert policy_for("lqr")[0].normalizer is None
+    assert complete(paper(LearnConfig(env="cartpole"))).normalize is False

@@ -235,9 +235,9 @@ def _solver(
     the critic.
     """
     rate = lambda share: (1 - share) * training.first_rate + share * training.last_rate
-    settings = dict(trace=0.8, critic_rate=rate(start) / 2)
-    if not _unbounded(environment):
-        settings = dict(critic_rate=2 * rate(start))
+    settings = dict(critic_rate=2 * rate(start))
+    if _unbounded(environment):
+        settings = dict(critic_rate=rate(start) / 2, trace=0.8)
     return ppo_for(
         environment,
         learning_rate=rate(start),
