@@ -3,7 +3,7 @@
 Every rival steps CartPole-v1 and, but for the two rows "stored actions", asks the same
 2x64 policy for every action. The policy balances the pole, so that all steps are real
 ones: an episode that is over costs our rollout time and counts for nothing. The row
-"the policy alone" is the ceiling: the network without any environment.
+"the policy alone" is the network on one batch, without any environment.
 
     python benchmarks/stepping.py --quick
 """
@@ -68,7 +68,7 @@ def replay(environment: CartPole, states, actions):
 
 @eqx.filter_jit
 def ponder(policy: Policy, observations, num_steps: int):
-    """The network and nothing else: no rollout with this policy can be faster."""
+    """The network and nothing else, on all observations in one batch."""
 
     def step(observations, _):
         logits = jax.vmap(policy.outputs)(observations)

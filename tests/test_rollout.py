@@ -188,3 +188,13 @@ def test_noise_is_independent_between_episodes_steps_and_actions():
     correlations = np.corrcoef(neighbors, rowvar=False)
     off_diagonal = correlations[~np.eye(len(correlations), dtype=bool)]
     assert np.abs(off_diagonal).max() < 5 / np.sqrt(4096)
+
+
+@pytest.mark.parametrize("episodes", [510, 512])
+def test_every_episode_gets_the_action_for_its_own_observation(episodes):
+    """512 are dealt into groups, 510 are not. Fails if they are collected otherwise."""
+    gain = jnp.arange(8, dtype=jnp.float32).reshape(2, 4)
+    policy = linear_gaussian(gain, 1e-6 * jnp.eye(2, dtype=jnp.float32))
+    played = rollout(LQR(), policy, episodes, key=jr.key(0), horizon=2)
+    expected = -np.asarray(played.observations[:, :-1]) @ np.asarray(gain).T
+    np.testing.assert_allclose(played.actions, expected, rtol=1e-4, atol=1e-4)

@@ -174,3 +174,11 @@ def test_log_probs_are_those_of_each_step(getkey):
     value = log_probs(policy, trajectories)[0, 2]
     expected = policy.log_prob(trajectories.observations[0, 2], jnp.zeros(2))
     np.testing.assert_allclose(value, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_acting_with_noise_drawn_in_advance_is_sampling(getkey, kind):
+    policy, key = make(kind, getkey()), getkey()
+    observation = jr.normal(getkey(), (OBS,))
+    early = policy.act(observation, policy.draw_noise(key=key))
+    np.testing.assert_array_equal(early, policy.sample(observation, key=key))

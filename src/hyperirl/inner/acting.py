@@ -86,16 +86,14 @@ def act(
 ) -> tuple[Actors, Batch]:
     """Takes `num_steps` steps in every environment."""
 
-    def one(state, time, key):
-        action_key, dynamics_key, reset_key = jr.split(key, 3)
+    def one(state, time, noise, dynamics_key, fresh):
         observation = environment.observe(state)
-        action = policy.sample(observation, key=action_key)
+        action = policy.act(observation, noise)
         after, terminated = environment.advance(state, action, key=dynamics_key)
         truncated = ~terminated & (time + 1 >= environment.horizon)
         reached = environment.observe(after)
         taken = observation, action, reached, terminated, truncated, time
         tried = _try_all(environment, state, dynamics_key)
-        fresh = environment.reset(key=reset_key)
         over = terminated | truncated
         restart = lambda new, old: jnp.where(over, new, old)
         return (
@@ -104,12 +102,20 @@ def act(
             (taken, tried),
         )
 
-    def step(actors, key):
-        keys = jr.split(key, actors.times.shape[0])
-        states, times, seen = jax.vmap(one)(actors.states, actors.times, keys)
+    def step(actors, chance):
+        states, times, seen = jax.vmap(one)(actors.states, actors.times, *chance)
         return Actors(states, times), seen
 
-    actors, (taken, tried) = jax.lax.scan(step, actors, jr.split(key, num_steps))
+    def draw(key):
+        action_key, dynamics_key, reset_key = jr.split(key, 3)
+        fresh = environment.reset(key=reset_key)
+        return policy.draw_noise(key=action_key), dynamics_key, fresh
+
+    # All at once: hashing is many tiny operations, and slow in a loop.
+    num_envs = actors.times.shape[0]
+    keys = jax.vmap(lambda key: jr.split(key, num_envs))(jr.split(key, num_steps))
+    chance = jax.vmap(jax.vmap(draw))(keys)
+    actors, (taken, tried) = jax.lax.scan(step, actors, chance)
     return actors, Batch(*taken, branches=None if tried is None else Branches(*tried))
 
 

@@ -32,6 +32,18 @@ class AbstractPolicy(eqx.Module):
         """One action."""
         return self.distribution(observation).sample(key=key)
 
+    def draw_noise(self, *, key: PRNGKeyArray) -> Array:
+        """What `act` needs to choose an action; here the key, to be used then.
+
+        Hashing is many tiny operations, so a rollout calls this for all its steps at
+        once, before it takes the first.
+        """
+        return key
+
+    def act(self, observation: Float[Array, " obs"], noise: Array) -> Array:
+        """The action `sample` would choose with the key that the noise is from."""
+        return self.sample(observation, key=noise)
+
     def log_prob(self, observation: Float[Array, " obs"], action: Array):
         """The log-probability (or log-density) of an action."""
         return self.distribution(observation).log_prob(action)
@@ -62,6 +74,15 @@ class Policy(AbstractPolicy):
 
     def distribution(self, observation: Float[Array, " obs"]) -> AbstractDistribution:
         return self.head.distribution(self.outputs(observation))
+
+    def draw_noise(self, *, key: PRNGKeyArray) -> Array:
+        """That of its distributions, which does not depend on the observation."""
+        size = self.head.network_size + self.head.free_size
+        some = self.head.distribution(jnp.zeros(size, self.free.dtype))
+        return some.draw_noise(key=key)
+
+    def act(self, observation: Float[Array, " obs"], noise: Array) -> Array:
+        return self.distribution(observation).transform(noise)
 
     def score_factors(
         self, observation: Float[Array, " obs"], delta: Float[Array, " outputs"]
