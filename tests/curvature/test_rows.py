@@ -54,6 +54,15 @@ class TestEveryKind:
         np.testing.assert_allclose(block[:2], x[7:], rtol=1e-12)
         assert not np.any(block[2:])
 
+    def test_a_block_comes_with_its_gram_matrix(self, kind, getkey):
+        rows, x = both(kind, getkey())
+        block, gram = jax.jit(lambda start: rows.block_and_gram(start, 4))(
+            jnp.asarray(7)
+        )
+        expected = np.concatenate([x[7:], np.zeros((2, 21))])
+        np.testing.assert_allclose(block, expected, rtol=1e-12)
+        np.testing.assert_allclose(gram, expected @ expected.T, rtol=1e-12)
+
     def test_taken_rows_are_those_rows_and_zeros_past_the_end(self, kind, getkey):
         rows, x = both(kind, getkey())
         taken = rows.take(jnp.asarray([4, 0, 9, 4]))

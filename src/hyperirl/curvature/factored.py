@@ -10,7 +10,7 @@ their product turns every operation on the rows into matrix products:
 
 with A the activations, D the deltas and V the part of v that belongs to the layer, of
 shape (out, in) and flattened row by row. A bias is a weight whose activation is 1; it
-comes after the others, and costs no pass over the deltas of its own.
+comes after the others.
 """
 
 from collections.abc import Sequence
@@ -50,26 +50,35 @@ class Factor(eqx.Module):
         """The number of parameters in the block."""
         return self.num_weights + (self.deltas.shape[1] if self.bias else 0)
 
+    @property
+    def narrow(self) -> bool:
+        """Whether activations are the thinner factor: what is left to multiply by."""
+        inputs = 1 if self.activations is None else self.activations.shape[1]
+        return inputs < self.deltas.shape[1]
+
     def mv(self, v: Float[Array, " k"]) -> Float[Array, " n"]:
         """The part of `X v`, before the weights of the rows."""
         if self.activations is None:
             return self.deltas @ v
         weight = v[: self.num_weights].reshape(self.deltas.shape[1], -1)
-        product = self.activations @ weight.T
-        if self.bias:
-            product = product + v[None, self.num_weights :]
         # The sum is a product with ones: many times faster on CPU than a reduction.
-        return (product * self.deltas) @ jnp.ones_like(self.deltas[0])
+        if self.narrow:
+            product = (self.deltas @ weight) * self.activations
+        else:
+            product = (self.activations @ weight.T) * self.deltas
+        total = product @ jnp.ones_like(product[0])
+        return total + self.deltas @ v[self.num_weights :] if self.bias else total
 
     def rmv(self, y: Float[Array, " n"]) -> Float[Array, " k"]:
         """The part of `X^T y`, for `y` times the weights of the rows."""
         if self.activations is None:
             return y @ self.deltas
-        weighted = self.deltas * y[:, None]
-        product = (weighted.T @ self.activations).reshape(-1)
-        if not self.bias:
-            return product
-        return jnp.concatenate([product, jnp.ones_like(y) @ weighted])
+        if self.narrow:
+            product = self.deltas.T @ (self.activations * y[:, None])
+        else:
+            product = (self.deltas * y[:, None]).T @ self.activations
+        flat = product.reshape(-1)
+        return jnp.concatenate([flat, y @ self.deltas]) if self.bias else flat
 
     def gram(self) -> Float[Array, "n n"]:
         """The part of `X X^T`, before the weights of the rows."""
@@ -169,6 +178,13 @@ class FactoredRows(AbstractRows):
         part = self.take(start + jnp.arange(size))
         columns = [factor.rows(part.weights) for factor in part.factors]
         return jnp.concatenate(columns, axis=1)
+
+    def block_and_gram(
+        self, start: int | Int[Array, ""], size: int
+    ) -> tuple[Float[Array, "size d"], Float[Array, "size size"]]:
+        """A block of rows, and their Gram matrix at the cost of the factors."""
+        part = self.take(start + jnp.arange(size))
+        return part.block(0, size), part.gram()
 
     def squared_norms(self) -> Float[Array, " n"]:
         """The squared length of each row."""

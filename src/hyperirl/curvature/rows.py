@@ -51,6 +51,13 @@ class AbstractRows(eqx.Module):
     def block(self, start: int | Int[Array, ""], size: int) -> Float[Array, "size d"]:
         """Rows `start` to `start + size` as an array; rows past the end are zero."""
 
+    def block_and_gram(
+        self, start: int | Int[Array, ""], size: int
+    ) -> tuple[Float[Array, "size d"], Float[Array, "size size"]]:
+        """A block of rows, and their Gram matrix."""
+        block = self.block(start, size)
+        return block, block @ block.T
+
     @abc.abstractmethod
     def squared_norms(self) -> Float[Array, " n"]:
         """The squared length of each row, in float64; not finite if it overflows."""

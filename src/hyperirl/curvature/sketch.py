@@ -168,8 +168,13 @@ class Compressed(NamedTuple):
     refused: Int[Array, ""]
 
 
-def compress(stack: Float[Array, "k d"], size: int, rule: Shrinkage) -> Compressed:
-    """The best `size` rows for those of the stack.
+def compress(
+    stack: Float[Array, "k d"],
+    size: int,
+    rule: Shrinkage,
+    gram: Float[Array, "k k"] | None = None,
+) -> Compressed:
+    """The best `size` rows for those of the stack, and its Gram matrix if it is known.
 
     With `Y` the stack, `Y Y^T = U diag(s) U^T`, sorted down, and `delta` by the rule,
     the new rows are `sqrt(max(s - delta, 0) / s) U^T Y`. All singular values above 0
@@ -180,7 +185,7 @@ def compress(stack: Float[Array, "k d"], size: int, rule: Shrinkage) -> Compress
     their type. If not, the work is done again with care: rows that cannot be squared
     are refused, and the others divided by a power of two.
     """
-    gram = (stack @ stack.T).astype(jnp.float64)
+    gram = (stack @ stack.T if gram is None else gram).astype(jnp.float64)
     largest = jnp.max(jnp.diagonal(gram))
     usual = jnp.all(jnp.isfinite(gram)) & (largest > 1e-18) & (largest < 1e18)
 

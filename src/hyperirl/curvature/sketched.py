@@ -106,8 +106,12 @@ def _stream(sketch: Sketch, rows: AbstractRows) -> Sketch:
 
     def step(carry, i):
         stack, shrinkage, rounding, refused = carry
-        stack = write(stack, rows.block(i * length, length), size, 0)
-        kept, lost, noise, bad = compress(stack, size, sketch.rule)
+        block, corner = rows.block_and_gram(i * length, length)
+        stack = write(stack, block, size, 0)
+        above = stack[:size] @ stack.T
+        below = jnp.concatenate([above[:, size:].T, corner], axis=1)
+        gram = jnp.concatenate([above, below])
+        kept, lost, noise, bad = compress(stack, size, sketch.rule, gram)
         stack = write(stack, kept, 0, 0)
         return (stack, shrinkage + lost, rounding + noise, refused + bad), None
 
