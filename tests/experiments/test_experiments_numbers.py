@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from hyperirl.experiments.learn import warm_clock
 from hyperirl.experiments.numbers import last_five, over_seeds, shown
 
 
@@ -30,11 +29,3 @@ def test_one_value_has_no_interval_and_unknown_ones_do_not_count():
 def test_the_last_five_steps():
     assert last_five([100, 1, 2, 3, None, 4, 5]) == 3
     assert last_five([]) is None
-
-
-def test_the_clock_stands_still_while_a_program_is_compiled():
-    """The first step of every number of trajectories."""
-    row = lambda episodes, seconds: dict(agent_episodes=episodes, step_seconds=seconds)
-    rows = [row(32, 30.0), row(32, 1.0), row(64, 25.0), row(64, 2.0), row(32, 1.0)]
-    assert warm_clock(rows) == [0, 1, 1, 3, 4]
-    assert warm_clock([row(None, 7.0)]) == [7.0]

@@ -70,7 +70,6 @@ def _made_up_run(settings, draw):
         "config": json.loads(json.dumps(vars(config))),
         "rows": rows,
         "diverged": None if draw() < 0.8 else "the loss was not finite",
-        "warm_seconds": 3.0,
         "warm_step_seconds": None if cloned else 0.5 + draw(),
         "best_nll_valid": 100 * draw(),
         "compile_seconds": 20.0,
@@ -165,6 +164,6 @@ def test_without_a_choice_there_are_no_trials():
     assert len(cells) == len(tuned.METHODS)
     for cell in cells:
         assert tuned.is_final(cell)
-        assert set(cell.settings["config"]) == {"env", "method", "seed"}
-        limited = cell.settings["config"]["method"] != "bc"
-        assert cell.settings["warm_seconds"] == (4.0 if limited else None)
+        limit = {} if cell.settings["config"]["method"] == "bc" else {"time": 4.0}
+        assert set(cell.settings["config"]) == {"env", "method", "seed", *limit}
+        assert cell.settings["config"].get("time") == limit.get("time")

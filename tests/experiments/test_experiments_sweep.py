@@ -121,7 +121,7 @@ def test_a_run_that_was_stopped_goes_on_and_one_in_time_stops(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "provenance.json").write_text("{}")  # What an early kill leaves.
-    timed = learning("trial", config, warm_seconds=1e-9)
+    timed = learning("trial", config | {"time": 1e-9})
     first = learn.run(timed.settings, folder)
     assert first["rows"]["step"] == [1, 2]  # The first step compiles: it is free.
     again = learn.run(timed.settings, folder)

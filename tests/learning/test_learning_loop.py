@@ -1,11 +1,13 @@
 """The outer loop on a tabular MDP, whose inner problem is solved exactly."""
 
 import dataclasses
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import types
 
 import equinox as eqx
 import jax
@@ -21,6 +23,7 @@ from hyperirl.learning import (
     complete,
     from_dict,
     learn,
+    loop,
     paper,
     resume,
 )
@@ -119,11 +122,53 @@ def test_a_killed_run_resumes_to_the_same_arrays(finished, settings, tmp_path):
     assert checkpoint(out) == checkpoint(finished.folder.path)
 
 
-def test_time_is_up_and_the_run_goes_on_later(settings, tmp_path):
-    out = tmp_path / "short"
-    first = learn(**settings, out=out, time=1e-6)
-    assert not first.finished and len(first.metrics) == 0
-    assert (out / "checkpoint.npz").exists()
+@pytest.fixture
+def seconds_and_shares(monkeypatch):
+    """Every look at the clock takes a second; what steps are told of the time."""
+    ticks, shares = itertools.count(), []
+    clock = types.SimpleNamespace(monotonic=lambda: float(next(ticks)))
+    monkeypatch.setattr(loop, "time", clock)
+
+    def watched(learner, state, episodes, done, step=loop.outer_step):
+        shares.append(float(done))
+        return step(learner, state, episodes, done)
+
+    monkeypatch.setattr(loop, "outer_step", watched)
+    return shares
+
+
+def test_a_timed_run_ends_with_its_time_and_the_rate_falls_over_it(
+    settings, seconds_and_shares
+):
+    """The first step compiles and is not counted; steps left open never end a run."""
+    timed = learn(**settings | {"steps": None}, time=3.0)
+    assert timed.config.steps is None
+    assert [row["learned_seconds"] for row in timed.metrics] == [0.0, 1.0, 2.0, 3.0]
+    np.testing.assert_allclose(seconds_and_shares, [0, 0, 1 / 3, 2 / 3], rtol=1e-6)
+    assert timed.metrics[-1]["done"] == 1.0
+
+
+def test_a_run_with_steps_and_a_time_ends_with_what_is_over_first(
+    settings, seconds_and_shares
+):
+    short = learn(**settings | {"steps": 2}, time=100.0)
+    assert len(short.metrics) == 2
+    assert seconds_and_shares == [0.0, 0.5]
+
+
+def test_a_timed_run_that_was_stopped_has_the_rest_of_its_time(
+    settings, seconds_and_shares, tmp_path
+):
+    def interrupt(row):
+        if row["step"] == 3:
+            raise KeyboardInterrupt
+
+    out = tmp_path / "timed"
+    with pytest.raises(KeyboardInterrupt):
+        learn(**settings | {"steps": None}, time=3.0, out=out, on_step=interrupt)
+    learned = [row["learned_seconds"] for row in resume(out).metrics]
+    assert learned == [0.0, 1.0, 2.0, 2.0, 3.0]  # The fourth step compiles again.
+    assert len(resume(out).metrics) == 5
 
 
 def test_interrupting_saves(settings, tmp_path):

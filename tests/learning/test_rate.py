@@ -1,6 +1,5 @@
 """The learning rate: its schedule, and that changing it compiles nothing."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,18 +13,19 @@ from hyperirl.learning.rate import Rate, with_rate
 
 
 def test_the_schedule_is_the_cosine_of_optax():
-    ours = Rate(first=0.3, last_share=0.1, num_steps=7)
+    ours = Rate(first=0.3, last_share=0.1)
     theirs = optax.cosine_decay_schedule(0.3, 7, alpha=0.1)
     counts = jnp.arange(10, dtype=jnp.int32)  # Also beyond the last step.
     with jax.numpy_dtype_promotion("standard"):
         expected = theirs(counts)
-    np.testing.assert_allclose(jax.vmap(ours)(counts), expected, rtol=1e-6)
+    done = counts.astype(jnp.float32) / 7
+    np.testing.assert_allclose(jax.vmap(ours)(done), expected, rtol=1e-6)
 
 
 def test_a_constant_schedule_stays():
     config = complete(LearnConfig(env="lqr", schedule="constant", learning_rate=0.3))
     rate = setup.make_rate(config)
-    np.testing.assert_allclose(rate(jnp.asarray(20, jnp.int32)), 0.3, rtol=1e-6)
+    np.testing.assert_allclose(rate(jnp.float32(0.9)), 0.3, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "rmsprop"])
@@ -40,7 +40,7 @@ def test_a_named_optimizer_follows_the_rate_it_is_given(name):
     my_moments, other_moments = ours.init(mine), theirs.init(other)
     with jax.numpy_dtype_promotion("standard"):
         for i in range(5):
-            my_moments = with_rate(my_moments, rate(jnp.asarray(i, jnp.int32)))
+            my_moments = with_rate(my_moments, rate(jnp.float32(i / 5)))
             update, my_moments = ours.update(mine, my_moments, mine)
             mine = optax.apply_updates(mine, update)
             update, other_moments = theirs.update(other, other_moments, other)
@@ -53,8 +53,8 @@ def tabular():
     return demos.collect("tabular", 40, seed=0)
 
 
-def move(tabular, at, **settings):
-    """How the first reward moves in a step that is called number `at`."""
+def move(tabular, done, **settings):
+    """How the first reward moves in a step when this share of a run is done."""
     config = LearnConfig(
         env="tabular", method="exact", natural=False, optimizer="sgd", **settings
     )
@@ -63,24 +63,21 @@ def move(tabular, at, **settings):
     parts = split_demos(tabular, config.seed)
     learner, reward, policy = setup.make_learner(config, environment, parts)
     state = step.init(learner, reward, policy, 4)
-    state = eqx.tree_at(lambda s: s.step, state, jnp.asarray(at, jnp.int32))
-    new, _ = step.outer_step(learner, state, 4)
+    new, _ = step.outer_step(learner, state, 4, jnp.float32(done))
     return new.reward.table - reward.table
 
 
-def test_a_step_has_the_rate_of_its_number_and_compiles_nothing_new(
-    tabular, monkeypatch
-):
+def test_a_step_has_the_rate_of_its_time_and_compiles_nothing_new(tabular, monkeypatch):
     """The exact hypergradient does not depend on the step, so the rate alone does.
 
-    Fails if the step forgets the rate, or its own number.
+    Fails if the step forgets the rate, or how much of the run is done.
     """
     traced, nll = [], step.policy_nll
     monkeypatch.setattr(step, "policy_nll", lambda *a: traced.append(0) or nll(*a))
-    first = move(tabular, 0, steps=5, learning_rate=0.01)
+    first = move(tabular, 0.0, steps=5, learning_rate=0.01)
     once = len(traced)
     assert once > 0 and jnp.abs(first).max() > 1e-5
-    last = move(tabular, 20, steps=20, learning_rate=0.03)
+    last = move(tabular, 1.0, steps=20, learning_rate=0.03)
     np.testing.assert_allclose(last, 0.3 * first, rtol=1e-3)
     assert len(traced) == once
 

@@ -78,7 +78,9 @@ def test_without_a_trust_region_steps_are_as_long_as_allowed_and_none_is_taken_b
         environment = setup.make_environment(config, shown)
         parts = split_demos(shown, 0)
         learner, reward, policy = setup.make_learner(config, environment, parts)
-        state, row = outer_step(learner, init(learner, reward, policy, 8), 8)
+        state, row = outer_step(
+            learner, init(learner, reward, policy, 8), 8, jnp.float32(0.0)
+        )
         assert state.trust is None and "radius" not in row
         return state.reward.table - reward.table
 

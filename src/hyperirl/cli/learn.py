@@ -25,6 +25,7 @@ class Learn:
         hyperirl learn --env lqr --method explicit --damping 1.0
         hyperirl learn --env cartpole --demos my_demos.npz --steps 100 --out runs/mine
         hyperirl learn --env cartpole --method sketch --paper
+        hyperirl learn --env lqr --time 30
     """
 
     config: tyro.conf.OmitArgPrefixes[LearnConfig]
@@ -81,7 +82,7 @@ def _run(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"Learning a reward for {config.env} by {config.method}, in {out}")
     try:
-        with StepProgress(config.steps or 1) as progress:
+        with StepProgress(config.steps) as progress:
 
             def on_step(row: dict[str, Any]) -> None:
                 progress.show(row)
@@ -101,8 +102,6 @@ def _print_end(out: Path, result: "Result") -> None:
     if best is not None:
         against = "" if floor is None else f" (the expert's own: {floor:.1f})"
         print(f"Best held-out NLL {best:.1f}{against}.")
-    if not result.finished:
-        print(f"Time is up. Go on:  hyperirl resume {out}")
     print(f"Results are in {out}")
     if result.reward is not None:
         print(f"Judge the reward:  hyperirl evaluate {out}")

@@ -30,12 +30,11 @@ class StepProgress:
     In a terminal the numbers stay in place under a bar; elsewhere each step is a line.
     """
 
-    def __init__(self, total: int, console: Console | None = None):
-        self.total = total
+    def __init__(self, total: int | None, console: Console | None = None):
+        self.of_total = "" if total is None else f"/{total}"
         self.console = Console(highlight=False) if console is None else console
         self.live = Live(console=self.console, transient=True, refresh_per_second=4)
-        self.started = time.monotonic()
-        self.first: tuple[int, float] | None = None
+        self.first: tuple[float, float] | None = None
 
     def __enter__(self) -> "StepProgress":
         if self.console.is_terminal:
@@ -49,28 +48,29 @@ class StepProgress:
 
     def show(self, row: dict[str, Any]) -> None:
         """The numbers of one step."""
-        left = self._time_left(row["step"])
+        left = self._time_left(row["done"])
+        step = f"step {row['step']}{self.of_total}"
         if not self.console.is_terminal:
             numbers = ", ".join(f"{name} {text}" for name, text in _texts(row))
-            print(f"step {row['step']}/{self.total}: {numbers}; {left}", flush=True)
+            print(f"{step}: {numbers}; {left}", flush=True)
             return
         table = Table.grid(padding=(0, 2))
         for name, text in _texts(row):
             table.add_row(name, text)
-        bar = ProgressBar(self.total, row["step"], width=40)
+        bar = ProgressBar(1.0, row["done"], width=40)
         head = Table.grid(padding=(0, 2))
-        head.add_row(f"step {row['step']}/{self.total}", bar, left)
+        head.add_row(step, bar, left)
         self.live.update(Group(head, table))
 
-    def _time_left(self, step: int) -> str:
-        """From the steps after the first, which compiles."""
+    def _time_left(self, done: float) -> str:
+        """From the pace since the first step, which compiles."""
         now = time.monotonic()
-        if self.first is None:
-            self.first = step, now
+        if self.first is None or done <= self.first[0]:
+            self.first = done, now
             return "time left unknown"
-        first_step, first_time = self.first
-        each = (now - first_time) / (step - first_step)
-        return f"{max(self.total - step, 0) * each:.0f} s left"
+        first_share, first_time = self.first
+        pace = (now - first_time) / (done - first_share)
+        return f"{(1 - done) * pace:.0f} s left"
 
 
 def _texts(row: dict[str, Any]) -> list[tuple[str, str]]:

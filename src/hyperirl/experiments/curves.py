@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from hyperirl.experiments import figures
 from hyperirl.experiments.cell import Cell, Result
-from hyperirl.experiments.learn import warm_clock
 from hyperirl.experiments.numbers import over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
-from hyperirl.experiments.tuned import METHODS, TITLES, group, tuned_cells
+from hyperirl.experiments.tuned import METHODS, TITLES, group, is_final, tuned_cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,19 +32,12 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     return tuned_cells("lqr", METHODS, budget, seeds, done)
 
 
-def _clock(result: Result) -> list[float]:
-    rows = result["rows"]
-    keys = ("agent_episodes", "step_seconds")
-    columns = zip(*(rows[key] for key in keys), strict=True)
-    return warm_clock([dict(zip(keys, row, strict=True)) for row in columns])
-
-
 def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
     """Where each method is after parts of the time."""
     groups = group(cells, done, "tuned")
     methods = [method for method in METHODS if ("lqr", method) in groups]
     limit = max(
-        (c.settings["warm_seconds"] or 0.0 for c in cells if "preset" in c.settings),
+        (c.settings["config"].get("time", 0.0) for c in cells if is_final(c)),
         default=0.0,
     )
     rows = []
@@ -80,7 +72,8 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
 
 def _at(result: Result, key: str, seconds: float) -> float | None:
     """The last value before a time; the first one if there is none."""
-    pairs = zip(_clock(result), result["rows"][key], strict=True)
+    rows = result["rows"]
+    pairs = zip(rows["learned_seconds"], rows[key], strict=True)
     known = [(time, value) for time, value in pairs if value is not None]
     if not known:
         return None
@@ -95,7 +88,8 @@ def _draw(figure: "Figure", groups, methods: Sequence[str], floors) -> None:
         for index, method in enumerate(methods):
             curves = []
             for result in groups["lqr", method]:
-                pairs = zip(_clock(result), result["rows"][key], strict=True)
+                rows = result["rows"]
+                pairs = zip(rows["learned_seconds"], rows[key], strict=True)
                 known = [pair for pair in pairs if pair[1] is not None]
                 curves.append(tuple(zip(*known, strict=True)) if known else ((), ()))
             if method == "bc":

@@ -91,9 +91,9 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
         wanted += [
             learning(
                 NAME,
-                paper_config(env, method, scale) | dict(seed=seed, steps=10_000),
+                paper_config(env, method, scale)
+                | dict(seed=seed, steps=10_000, time=SECONDS[budget]),
                 preset="paper",
-                warm_seconds=SECONDS[budget],
                 evaluation=EVALUATION[budget],
                 expert=maker,
             )
@@ -211,7 +211,7 @@ def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
 
 def _notes(cells: Sequence[Cell]) -> list[str]:
     final = [cell for cell in cells if is_final(cell)]
-    limits = {c.settings["warm_seconds"] for c in final} - {None}
+    limits = {c.settings["config"].get("time") for c in final} - {None}
     seconds = "/".join(f"{limit:g}" for limit in sorted(limits))
     settings = [c.settings["evaluation"] for c in final]
     steps = " or ".join(f"{n:,}" for n in sorted({s["budget"] for s in settings}))

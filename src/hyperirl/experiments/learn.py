@@ -20,17 +20,14 @@ from hyperirl.experiments.expert import demos_path
 from hyperirl.learning import Diverged, LearnConfig, complete, from_dict, paper
 from hyperirl.learning.loop import run as run_learning
 from hyperirl.learning.setup import load_demos, make_environment
-from hyperirl.runs import RunFolder, load_metadata
+from hyperirl.runs import RunFolder
 
 # What is kept of every outer step, to be drawn.
 _COLUMNS = (
-    "step seconds step_seconds outer_loss nll_valid floor_valid true_return rank_corr "
-    "inner_gap snr damping certificate effective_dimension agent_episodes"
+    "step seconds step_seconds learned_seconds outer_loss nll_valid floor_valid "
+    "true_return rank_corr inner_gap snr damping certificate effective_dimension "
+    "agent_episodes"
 ).split()
-
-
-class TimeIsUp(KeyboardInterrupt):
-    """Stops a run like Ctrl-C does: it is saved first."""
 
 
 def learning(
@@ -38,7 +35,6 @@ def learning(
     config: Mapping[str, Any],
     *,
     preset: str = "tuned",
-    warm_seconds: float | None = None,
     evaluation: Mapping[str, Any] | None = None,
     expert: Cell | None = None,
 ) -> Cell:
@@ -48,13 +44,12 @@ def learning(
         experiment: Whose cell.
         config: Fields of `LearnConfig` that are not the defaults.
         preset: `tuned`, or `paper` for the settings of the paper's authors.
-        warm_seconds: When to stop, by a clock that stands still during compilation.
         evaluation: `budget` and `seeds` of the fresh policies, if it is evaluated.
         expert: The cell that made the demonstrations, if it was one; of the same
             experiment.
     """
     settings = {"preset": preset, "config": dict(config)}
-    settings |= {"warm_seconds": warm_seconds, "evaluation": evaluation}
+    settings |= {"evaluation": evaluation}
     settings |= {"expert": None if expert is None else expert.id}
     return Cell(experiment, __name__, settings)
 
@@ -74,14 +69,17 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
         path = demos_path(folder.parent, settings["expert"])
         config = dataclasses.replace(config, demos=str(path))
     runs = _run_folder(folder, config)
-    diverged = _learn(config, runs, settings["warm_seconds"])
+    diverged = None
+    try:
+        run_learning(config, runs)
+    except Diverged as error:
+        diverged = str(error)
     rows = runs.metrics()
     result = {
         "config": dataclasses.asdict(config),
         "rows": {key: [row.get(key) for row in rows] for key in _COLUMNS},
         "diverged": diverged,
         "learn_seconds": time.monotonic() - began,
-        "warm_seconds": warm_clock(rows)[-1] if rows else 0.0,
         "warm_step_seconds": _typical_step(rows),
         "best_nll_valid": rows[-1].get("best_nll_valid") if rows else None,
         "compile_seconds": sum(compiling),
@@ -100,53 +98,9 @@ def _run_folder(folder: Path, config: LearnConfig) -> RunFolder:
     return RunFolder.create(folder, dataclasses.asdict(config), ["cell"])
 
 
-def _learn(config: LearnConfig, runs: RunFolder, limit: float | None) -> str | None:
-    """Runs until the steps or the time are used up; returns why it diverged."""
-    kept = _checkpoint_step(runs)  # Later steps are done again.
-    rows = [row for row in runs.metrics() if row["step"] <= kept]
-
-    def late() -> bool:
-        return limit is not None and bool(rows) and warm_clock(rows)[-1] >= limit
-
-    def stop_in_time(row: Mapping[str, Any]) -> None:
-        rows.append(dict(row))
-        if late():
-            raise TimeIsUp
-
-    if late() and runs.policy_path.exists():  # It was killed while being evaluated.
-        return None
-    try:
-        run_learning(config, runs, on_step=stop_in_time)
-    except TimeIsUp:
-        return None
-    except Diverged as error:
-        return str(error)
-    return None
-
-
-def _checkpoint_step(runs: RunFolder) -> int:
-    path = runs.path / "checkpoint.npz"
-    return load_metadata(path)["step"] if path.exists() else 0
-
-
-def warm_clock(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Seconds of learning at the end of each step, without the steps that compile.
-
-    A program is compiled for each number of trajectories, when it is first used.
-    """
-    clock, spent, seen = [], 0.0, set()
-    for row in rows:
-        episodes = row.get("agent_episodes")
-        if episodes in seen or episodes is None:  # Cloning has none, and one step.
-            spent += row["step_seconds"]
-        seen.add(episodes)
-        clock.append(spent)
-    return clock
-
-
 def _typical_step(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """The median of the steps that do not compile."""
-    ends = itertools.pairwise(warm_clock(rows))
+    """The median of the steps that do not compile, which the clock does not count."""
+    ends = itertools.pairwise(row["learned_seconds"] for row in rows)
     times = [end - start for start, end in ends if end > start]
     return statistics.median(times) if times else None
 

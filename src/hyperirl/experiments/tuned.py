@@ -83,9 +83,9 @@ def _trials(env: str, method: str, budget: Budget) -> list[Cell]:
                 method=method,
                 learning_rate=_round(rate * (base.learning_rate or 1.0)),
                 damping=_round(damping * (base.damping or 1.0)),
+                time=_TRIAL_SECONDS[budget],
                 seed=_TRIAL_SEED,
             ),
-            warm_seconds=_TRIAL_SECONDS[budget],
         )
         for rate, damping in grid
     ]
@@ -95,13 +95,12 @@ def _round(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _chosen(trials: Sequence[Cell], done: Done) -> tuple[dict[str, Any], float | None]:
-    """The settings with the best held-out likelihood, and their seconds a step."""
+def _chosen(trials: Sequence[Cell], done: Done) -> dict[str, Any]:
+    """The settings with the best held-out likelihood."""
     nll = lambda cell: done[cell.id]["best_nll_valid"]
     known = [cell for cell in trials if nll(cell) is not None] or list(trials)
     best = min(known, key=lambda cell: nll(cell) or math.inf)
-    picked = {k: best.settings["config"][k] for k in ("learning_rate", "damping")}
-    return picked, done[best.id]["warm_step_seconds"]
+    return {k: best.settings["config"][k] for k in ("learning_rate", "damping")}
 
 
 def _final_runs(
@@ -112,19 +111,12 @@ def _final_runs(
     evaluation = dict(EVALUATION[budget])
     if env in _LONG_EVALUATION:
         evaluation["budget"] = _LONG_EVALUATION[env]
-    limit = None if method == "bc" else SECONDS[budget]
-    trials = _trials(env, method, budget)
-    if limit and trials:
-        picked, pace = _chosen(trials, done)
-        # The learning rate falls over the steps, so these have to fit into the time.
-        config |= picked | dict(steps=max(5, math.ceil(limit / (pace or 1.0))))
+    if method != "bc":
+        config["time"] = SECONDS[budget]
+    if trials := _trials(env, method, budget):
+        config |= _chosen(trials, done)
     return [
-        learning(
-            NAME,
-            config | dict(seed=seed),
-            warm_seconds=limit,
-            evaluation=evaluation,
-        )
+        learning(NAME, config | dict(seed=seed), evaluation=evaluation)
         for seed in range(seeds)
     ]
 
@@ -156,7 +148,7 @@ def trials_table(cells: Sequence[Cell], done: Done) -> Table:
             groups.setdefault((config["env"], config["method"]), []).append(cell)
     rows = []
     for (env, method), trials in groups.items():
-        picked, _ = _chosen(trials, done)
+        picked = _chosen(trials, done)
         rows += [
             {"env": env, "method": TITLES[method]}
             | {key: trial.settings["config"][key] for key in picked}

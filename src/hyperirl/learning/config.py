@@ -33,9 +33,10 @@ class LearnConfig:
     seed: int = 0
     """Decides everything random."""
     steps: int | None = None
-    """Outer steps."""
+    """Outer steps. Left open beside a time: as many as fit into it."""
     time: float | None = None
-    """Stop after so many seconds, if the steps are not done before."""
+    """Learn for so many seconds, if the steps are not done before. Compiling, some 20
+    seconds the first time, comes on top of them."""
     temperature: float | None = None
     """How much entropy is worth against reward; the problem's alpha."""
     discount: float = 0.99
@@ -80,7 +81,7 @@ class LearnConfig:
     learning_rate: float | None = None
     """Of the reward's parameters, at the start. A natural step is whole at 1."""
     schedule: Schedule = "cosine"
-    """Whether the learning rate falls to a tenth over the steps, or stays."""
+    """Whether the learning rate falls to a tenth over the run, or stays."""
     clip: float | None = 1.0
     """Longest hypergradient to follow; longer ones are scaled down to it. Natural steps
     have `step_kl` instead."""
@@ -207,6 +208,8 @@ def complete(config: LearnConfig) -> LearnConfig:
         defaults["policy_hidden"] = ()
     if config.method == "ml-irl":
         defaults |= {"inner_updates": 1, "steps": 10 * defaults["steps"]}
+    if config.time is not None:
+        del defaults["steps"]
     open_fields = {
         name: value for name, value in defaults.items() if getattr(config, name) is None
     }

@@ -2,7 +2,7 @@
 
 A run lives in a folder, and its state is there after every few steps. What follows a
 checkpoint depends on the checkpoint alone, so a run that was killed and resumed ends
-with the same arrays as one that was not.
+with the same arrays as one that was not; unless it is timed, and the clock decides.
 """
 
 import contextlib
@@ -62,8 +62,6 @@ class Result:
     """A row for each outer step."""
     folder: RunFolder | None
     """Where the run is kept, if it is."""
-    finished: bool
-    """Whether all steps were done, rather than time being up."""
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Writes the reward to a file that `hyperirl.load_reward` reads."""
@@ -101,8 +99,8 @@ def learn(
         demos: Demonstrations, a file of them, or the name of bundled ones.
         method: fisher, explicit, sketch, ml-irl, exact or bc.
         seed: Decides everything random.
-        steps: Outer steps.
-        time: Stop after so many seconds.
+        steps: Outer steps; as many as fit into the time if only that is given.
+        time: Learn for so many seconds, not counting compilation.
         out: A folder to keep the run in; without one it is only returned.
         optimizer: Of the reward's parameters: the name of one of Optax's, which gets
             the learning rate, schedule and clipping of the settings; or one ready made.
@@ -183,16 +181,20 @@ def _run(
         state, step = folder.load_checkpoint(state) or (state, 0)
         folder.truncate_metrics(step)  # What came after it is done again.
         rows = folder.metrics()
-    spent = rows[-1]["seconds"] if rows else 0.0
-    start = time.monotonic() - spent
-    steps = config.steps or 1
+    start = time.monotonic() - (rows[-1]["seconds"] if rows else 0.0)
+    learned = rows[-1].get("learned_seconds", 0.0) if rows else 0.0
+    compiled: set[int] = set()  # Numbers of trajectories; each is another program.
     try:
-        while int(state.step) < steps and not _over(config, start):
-            began = time.monotonic()
-            state, numbers = outer_step(learner, state, int(state.agent_episodes))
+        while (done := _share_done(config, int(state.step), learned)) < 1:
+            began, episodes = time.monotonic(), int(state.agent_episodes)
+            state, numbers = outer_step(learner, state, episodes, jnp.float32(done))
             row = known | _plain(numbers)
             row["step_seconds"] = time.monotonic() - began
             row["seconds"] = time.monotonic() - start
+            learned += row["step_seconds"] if episodes in compiled else 0.0
+            compiled.add(episodes)
+            row["learned_seconds"] = learned
+            row["done"] = _share_done(config, int(state.step), learned)
             rows.append(row)
             if folder is not None:
                 folder.append_metrics(row)
@@ -207,12 +209,14 @@ def _run(
         raise
     _save(config, folder, state, overwrite=True)
     best = state.best
-    finished = int(state.step) >= steps
-    return Result(best.reward, best.policy, config, rows, folder, finished)
+    return Result(best.reward, best.policy, config, rows, folder)
 
 
-def _over(config: LearnConfig, start: float) -> bool:
-    return config.time is not None and time.monotonic() - start > config.time
+def _share_done(config: LearnConfig, step: int, learned: float) -> float:
+    """How much of a run is over, by its steps or by its time, whichever is more."""
+    by_steps = step / config.steps if config.steps is not None else 0.0
+    by_time = learned / config.time if config.time is not None else 0.0
+    return min(max(by_steps, by_time), 1.0)
 
 
 def _plain(numbers: dict[str, jax.Array]) -> dict[str, Any]:
@@ -287,6 +291,8 @@ def _clone(
         "nll_train": float(mean_nll(policy, train)),
         "seconds": seconds,
         "step_seconds": seconds,
+        "learned_seconds": seconds,
+        "done": 1.0,
     }
     if folder is not None:
         folder.truncate_metrics(0)
@@ -295,4 +301,4 @@ def _clone(
         save_policy(policy, folder.policy_path, metadata=metadata, overwrite=True)
     if on_step is not None:
         on_step(row)
-    return Result(None, policy, config, [row], folder, True)
+    return Result(None, policy, config, [row], folder)

@@ -1,7 +1,6 @@
 """The learning rate of the reward, and an optimizer that is told it at every step.
 
-Both are arrays to the compiled step: another rate or another number of steps runs the
-same program.
+Both are arrays to the compiled step: another rate or a longer run is the same program.
 """
 
 import functools
@@ -11,22 +10,20 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from hyperirl.inner.solver import hyperparameter
 
 
 class Rate(eqx.Module):
-    """Falls along a cosine from `first` to `last_share` of it, over `num_steps`."""
+    """Falls along a cosine from `first` to `last_share` of it, over a run."""
 
     first: Float[Array, ""] = hyperparameter(1e-3)
     last_share: Float[Array, ""] = hyperparameter(1.0)
-    num_steps: Float[Array, ""] = hyperparameter(1.0)
 
-    def __call__(self, step: Int[Array, ""]) -> Float[Array, ""]:
-        """The rate of a step, counted from 0."""
-        done = jnp.minimum(step.astype(jnp.float32) / self.num_steps, 1.0)
-        left = 0.5 * (1 + jnp.cos(jnp.pi * done))
+    def __call__(self, done: Float[Array, ""]) -> Float[Array, ""]:
+        """The rate when this share of the run is done."""
+        left = 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(done, 1.0)))
         return self.first * (self.last_share + (1 - self.last_share) * left)
 
 

@@ -257,7 +257,6 @@ def make_rate(config: LearnConfig) -> Rate:
     return Rate(
         first=jnp.float32(config.learning_rate or 1e-3),
         last_share=jnp.float32(1.0 if constant else _FINAL_RATE),
-        num_steps=jnp.float32(config.steps or 1),
     )
 
 

@@ -140,9 +140,16 @@ def init(
 
 @eqx.filter_jit
 def outer_step(
-    learner: Learner, state: LearnState, agent_episodes: int
+    learner: Learner, state: LearnState, agent_episodes: int, done: Float[Array, ""]
 ) -> tuple[LearnState, dict[str, Array]]:
-    """The next state, and the numbers of this step."""
+    """The next state, and the numbers of this step.
+
+    Args:
+        learner: What stays the same.
+        state: What changes.
+        agent_episodes: Trajectories for the hypergradient; another number compiles.
+        done: The share of the run that is over, for the learning rate.
+    """
     solve_key, agent_key = jr.split(jr.fold_in(learner.key, state.step))
     inner, report, num_updates = _solve(learner, state, solve_key)
     nll = jnp.mean(policy_nll(inner.policy, learner.valid))
@@ -159,7 +166,7 @@ def outer_step(
     )
     direction = _direction(learner, solved, trust, estimate, agent)
     good = all_finite((direction, loss, nll, partition(inner.policy)[0]))
-    reward, moments = _update(learner, solved.reward, state, direction)
+    reward, moments = _update(learner, solved.reward, state, direction, done)
     moved = LearnState(
         step=state.step + 1,
         reward=reward,
@@ -225,13 +232,17 @@ def _direction(
 
 
 def _update(
-    learner: Learner, reward: Any, state: LearnState, direction: PyTree
+    learner: Learner,
+    reward: Any,
+    state: LearnState,
+    direction: PyTree,
+    done: Float[Array, ""],
 ) -> tuple[Any, Any]:
     """A step of the optimizer."""
     params, rest = partition(reward)
     moments = state.moments
     if learner.rate is not None:
-        moments = with_rate(moments, learner.rate(state.step))
+        moments = with_rate(moments, learner.rate(done))
     with jax.numpy_dtype_promotion("standard"):  # Adam mixes float and int.
         updates, moments = learner.optimizer.update(direction, moments, params)
     return eqx.combine(optax.apply_updates(params, updates), rest), moments
