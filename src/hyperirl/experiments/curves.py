@@ -105,6 +105,7 @@ def _draw(figure: "Figure", groups, methods: Sequence[str], floors) -> None:
             axes.set_yscale("log")
         if key == "true_return":
             figures.compress_beyond(axes, 100.0)
+            axes.set_ylim(top=0.0)  # The reward is a cost.
         axes.set(xlabel="seconds of learning", ylabel=title)
         if key == "nll_valid":
-            axes.legend(fontsize=7)
+            axes.legend(fontsize=7, frameon=True, framealpha=0.95)
