@@ -107,5 +107,6 @@ def _draw(figure: "Figure", groups, methods: Sequence[str], floors) -> None:
             figures.compress_beyond(axes, 100.0)
             axes.set_ylim(top=0.0)  # The reward is a cost.
         axes.set(xlabel="seconds of learning", ylabel=title)
-        if key == "nll_valid":
-            axes.legend(fontsize=7, frameon=True, framealpha=0.95)
+    # Above all panels: inside the first it would hide a method that diverged.
+    lines = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*lines, loc="outside upper center", ncols=len(lines[0]), fontsize=8)
