@@ -174,7 +174,9 @@ def compress(
     rule: Shrinkage,
     gram: Float[Array, "k k"] | None = None,
 ) -> Compressed:
-    """The best `size` rows for those of the stack, and its Gram matrix if it is known.
+    """The best `size` rows for those of the stack.
+
+    The stack's Gram matrix may be given by those who have it for less.
 
     With `Y` the stack, `Y Y^T = U diag(s) U^T`, sorted down, and `delta` by the rule,
     the new rows are `sqrt(max(s - delta, 0) / s) U^T Y`. All singular values above 0
