@@ -194,7 +194,7 @@ def test_a_hypergradient_that_is_not_finite_never_reaches_the_reward(settings):
     rows = []
     with pytest.raises(Diverged, match="in a row"):
         learn(**settings, optimizer=poison, on_step=rows.append)
-    assert rows[1]["skipped"] == 0 and rows[-1]["skipped"] >= 5
+    assert [row["skipped"] for row in rows[-6:]] == [0, 1, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("method", ["explicit", "sketch", "ml-irl"])

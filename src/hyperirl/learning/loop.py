@@ -16,7 +16,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 import optax
 
 from hyperirl._jax import enable_compilation_cache
@@ -32,6 +31,7 @@ from hyperirl.learning.setup import (
     make_policy,
 )
 from hyperirl.learning.step import LearnState, init, outer_step
+from hyperirl.metrics import CloneMetrics, LoopMetrics, as_row
 from hyperirl.policies import AbstractPolicy, Policy
 from hyperirl.rewards import AbstractReward
 from hyperirl.runs import RunFolder
@@ -169,10 +169,10 @@ def _run(
     loaded = load_demos(config) if given is None else given
     environment = make_environment(config, loaded)
     parts = split_demos(loaded, config.seed)
-    floor = None if parts.valid.expert_nll is None else parts.valid.expert_nll.mean()
-    known = {} if floor is None else {"floor_valid": float(floor)}
+    expert_nll = parts.valid.expert_nll
+    floor = None if expert_nll is None else float(expert_nll.mean())
     if config.method == "bc":
-        return _clone(config, environment, folder, parts, known, on_step)
+        return _clone(config, environment, folder, parts, floor, on_step)
     learner, reward, policy = make_learner(config, environment, parts, optimizer)
     episodes = config.agent_episodes or 32
     state = init(learner, reward, policy, episodes)
@@ -187,14 +187,13 @@ def _run(
     try:
         while (done := _share_done(config, int(state.step), learned)) < 1:
             began, episodes = time.monotonic(), int(state.agent_episodes)
-            state, numbers = outer_step(learner, state, episodes, jnp.float32(done))
-            row = known | _plain(numbers)
-            row["step_seconds"] = time.monotonic() - began
-            row["seconds"] = time.monotonic() - start
-            learned += row["step_seconds"] if episodes in compiled else 0.0
+            state, measured = outer_step(learner, state, episodes, jnp.float32(done))
+            jax.block_until_ready(measured)
+            took, seconds = time.monotonic() - began, time.monotonic() - start
+            learned += took if episodes in compiled else 0.0
             compiled.add(episodes)
-            row["learned_seconds"] = learned
-            row["done"] = _share_done(config, int(state.step), learned)
+            now_done = _share_done(config, int(state.step), learned)
+            row = as_row(measured, LoopMetrics(took, seconds, learned, now_done, floor))
             rows.append(row)
             if folder is not None:
                 folder.append_metrics(row)
@@ -217,13 +216,6 @@ def _share_done(config: LearnConfig, step: int, learned: float) -> float:
     by_steps = step / config.steps if config.steps is not None else 0.0
     by_time = learned / config.time if config.time is not None else 0.0
     return min(max(by_steps, by_time), 1.0)
-
-
-def _plain(numbers: dict[str, jax.Array]) -> dict[str, Any]:
-    """Python numbers; one transfer for all of them."""
-    host = jax.device_get(numbers)
-    whole = lambda x: np.issubdtype(np.asarray(x).dtype, np.integer)
-    return {name: int(x) if whole(x) else float(x) for name, x in host.items()}
 
 
 def _more_episodes(config: LearnConfig, state: LearnState) -> LearnState:
@@ -273,7 +265,7 @@ def _clone(
     environment: AbstractEnvironment,
     folder: RunFolder | None,
     parts: Parts,
-    known: dict[str, float],
+    floor: float | None,
     on_step: OnStep | None,
 ) -> Result:
     """Behavioral cloning: a policy, no reward, one row."""
@@ -282,18 +274,12 @@ def _clone(
     policy_key, clone_key = jr.split(jr.key(config.seed))
     policy = make_policy(config, environment, train, key=policy_key)
     policy, _ = clone(policy, train, valid, key=clone_key)
-    nll = float(mean_nll(policy, valid))
+    nll = mean_nll(policy, valid).block_until_ready()
     seconds = time.monotonic() - start
-    row = known | {
-        "step": 1,
-        "nll_valid": nll,
-        "best_nll_valid": nll,
-        "nll_train": float(mean_nll(policy, train)),
-        "seconds": seconds,
-        "step_seconds": seconds,
-        "learned_seconds": seconds,
-        "done": 1.0,
-    }
+    row = as_row(
+        CloneMetrics(jnp.int32(1), nll, nll, mean_nll(policy, train)),
+        LoopMetrics(seconds, seconds, seconds, 1.0, floor),
+    )
     if folder is not None:
         folder.truncate_metrics(0)
         folder.append_metrics(row)

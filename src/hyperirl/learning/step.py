@@ -26,6 +26,7 @@ from hyperirl.hypergradient import (
 )
 from hyperirl.inner import AbstractInnerSolver, Report
 from hyperirl.learning.rate import Rate, with_rate
+from hyperirl.metrics import StepMetrics
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
@@ -103,7 +104,6 @@ class LearnState(eqx.Module):
     agent_episodes: Int[Array, ""]
     snr: Float[Array, ""]  # Running mean.
     skipped: Int[Array, ""]  # Steps in a row.
-    total_skipped: Int[Array, ""]
 
 
 def init(
@@ -134,14 +134,13 @@ def init(
         agent_episodes=count(agent_episodes),
         snr=jnp.asarray(jnp.nan, jnp.float32),
         skipped=count(0),
-        total_skipped=count(0),
     )
 
 
 @eqx.filter_jit
 def outer_step(
     learner: Learner, state: LearnState, agent_episodes: int, done: Float[Array, ""]
-) -> tuple[LearnState, dict[str, Array]]:
+) -> tuple[LearnState, StepMetrics]:
     """The next state, and the numbers of this step.
 
     Args:
@@ -177,23 +176,26 @@ def outer_step(
         agent_episodes=state.agent_episodes,
         snr=_running_mean(state.snr, estimate.diagnostics.snr),
         skipped=jnp.zeros_like(state.skipped),
-        total_skipped=state.total_skipped,
     )
     stayed = eqx.tree_at(
-        lambda s: (s.step, s.skipped, s.total_skipped),
-        state,
-        (state.step + 1, state.skipped + 1, state.total_skipped + 1),
+        lambda s: (s.step, s.skipped), state, (state.step + 1, state.skipped + 1)
     )
     new = _choose(good, moved, stayed)
-    row = _row(learner, state, estimate, report, agent, loss, nll)
-    row |= {
-        "inner_updates": num_updates,
-        "best_nll_valid": new.best.nll,
-        "skipped": new.total_skipped,
-    }
-    if trust is not None:
-        row["radius"] = trust.radius
-    return new, row
+    rate = jnp.asarray(jnp.nan) if learner.rate is None else learner.rate(done)
+    metrics = StepMetrics(
+        step=new.step,
+        outer_loss=loss,
+        nll_valid=nll,
+        best_nll_valid=new.best.nll,
+        inner_updates=num_updates,
+        learning_rate=rate,
+        skipped=(~good).astype(jnp.int32),
+        radius=None if trust is None else trust.radius,
+        **_of_inner(report),
+        **_of_estimate(estimate),
+        **_of_agent(learner, state.reward, agent),
+    )
+    return new, metrics
 
 
 def _judge(trust: Trust, tried: Solved) -> Trust:
@@ -309,44 +311,46 @@ def _running_mean(old: Float[Array, ""], new: Float[Array, ""]) -> Float[Array, 
     return jnp.where(jnp.isnan(old), new, 0.8 * old + 0.2 * new)
 
 
-def _row(
-    learner: Learner,
-    state: LearnState,
-    estimate: Estimate,
-    report: Report,
-    agent: Trajectories,
-    loss: Float[Array, ""],
-    nll: Float[Array, ""],
-) -> dict[str, Array]:
-    """What is written down. True returns are looked at and decide nothing."""
-    diagnostics = estimate.diagnostics
-    assert agent.rewards is not None  # Rollouts know them.
-    row = {
-        "step": state.step + 1,
-        "outer_loss": loss,
-        "nll_valid": nll,
-        "true_return": jnp.mean(returns(agent, agent.rewards)),
-        "rank_corr": rank_correlation(state.reward, learner.ranking).total,
+def _of_inner(report: Report) -> dict[str, Array]:
+    """How well the inner problem was solved."""
+    return {
         "inner_gap": report.gap,
         "inner_gap_error": report.gap_error,
         "inner_gradient_norm": report.gradient_norm,
         "entropy": report.entropy,
         "policy_kl": report.kl,
-        "agent_episodes": jnp.asarray(agent.num_episodes),
+    }
+
+
+def _of_estimate(estimate: Estimate) -> dict[str, Array]:
+    """What the hypergradient says of itself, and of its curvature solve if any."""
+    diagnostics = estimate.diagnostics
+    found = {
         "snr": diagnostics.snr,
         "h_norm": diagnostics.norm,
         "ml_irl_cosine": diagnostics.ml_irl_cosine,
     }
-    if diagnostics.solve is not None:
-        info = diagnostics.solve
-        row |= {
-            "damping": info.damping,
-            "residual": info.relative_residual,
-            "solver_iterations": info.iterations,
-            "effective_dimension": info.effective_dimension,
-            "certificate": info.certificate,
-        }
-    return row
+    if (info := diagnostics.solve) is None:
+        return found
+    return found | {
+        "damping": info.damping,
+        "residual": info.relative_residual,
+        "solver_iterations": info.iterations,
+        "effective_dimension": info.effective_dimension,
+        "certificate": info.certificate,
+    }
+
+
+def _of_agent(
+    learner: Learner, reward: AbstractReward, agent: Trajectories
+) -> dict[str, Array]:
+    """True returns are looked at and decide nothing."""
+    assert agent.rewards is not None  # Rollouts know them.
+    return {
+        "agent_episodes": jnp.asarray(agent.num_episodes),
+        "true_return": jnp.mean(returns(agent, agent.rewards)),
+        "rank_corr": rank_correlation(reward, learner.ranking).total,
+    }
 
 
 def all_finite(tree: PyTree) -> Bool[Array, ""]:
