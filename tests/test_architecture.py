@@ -12,7 +12,7 @@ ROOT = pathlib.Path(hyperirl.__file__).parent
 # Lowest first: a module may import those of earlier rows, and not of its own.
 LAYERS = [
     {"_jax", "metrics", "networks", "problem", "runs", "spaces", "trajectories"},
-    {"curvature", "environments"},
+    {"curvature", "environments", "verdict"},
     {"policies", "rewards"},
     {"cloning", "rollout", "saving"},
     {"exact"},
@@ -30,7 +30,7 @@ LAYERS = [
 RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 # Stricter than the order.
-ONLY = {"curvature": set(), "report": {"metrics", "runs"}}
+ONLY = {"curvature": set(), "report": {"metrics", "runs", "verdict"}}
 NEVER = {"evaluate": {"hypergradient"}}
 
 
