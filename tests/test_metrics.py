@@ -92,6 +92,9 @@ def test_what_follows_from_rows_is_computed():
         {"nll_valid": 5.0, "floor_valid": 3.0, "skipped": 0},
         {"nll_valid": 4.0, "floor_valid": 3.0, "skipped": 1},
         {"nll_valid": 3.5, "skipped": 1},
+        {},
     ]
-    np.testing.assert_array_equal(METRICS["gap"].column(rows), [2, 1, np.nan])
-    np.testing.assert_array_equal(METRICS["skipped_total"].column(rows), [0, 1, 2])
+    np.testing.assert_array_equal(METRICS["gap"].column(rows), [2, 1, *[np.nan] * 2])
+    np.testing.assert_array_equal(
+        METRICS["skipped_total"].column(rows), [0, 1, 2, np.nan]
+    )

@@ -47,7 +47,8 @@ class SkippedSoFar(Metric):
     """How many steps were skipped up to this one."""
 
     def column(self, rows: Sequence[Row]) -> np.ndarray:
-        return np.cumsum(np.nan_to_num(METRICS["skipped"].column(rows)))
+        skipped = METRICS["skipped"].column(rows)
+        return np.where(np.isnan(skipped), np.nan, np.nancumsum(skipped))
 
 
 def metric(

@@ -20,7 +20,7 @@ def test_a_line_a_step_says_how_long_it_will_take(total, of_total, monkeypatch, 
         for step, done in ((1, 0.0), (2, 0.25), (3, 0.5)):
             shown.show({"step": step, "done": done, "nll_valid": 2.5})
     assert capsys.readouterr().out.splitlines() == [
-        f"step 1{of_total}: held-out NLL 2.50; time left unknown",
-        f"step 2{of_total}: held-out NLL 2.50; 30 s left",
-        f"step 3{of_total}: held-out NLL 2.50; 20 s left",
+        f"step 1{of_total}: Held-out NLL 2.50; time left unknown",
+        f"step 2{of_total}: Held-out NLL 2.50; 30 s left",
+        f"step 3{of_total}: Held-out NLL 2.50; 20 s left",
     ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from hyperirl.cli.events import event_writer
 from hyperirl.cli.progress import StepProgress
 from hyperirl.learning.config import LearnConfig
 
@@ -77,7 +78,7 @@ def _run(
     tensorboard: bool,
     job: Callable[[Callable[[dict[str, Any]], None]], "Result"],
 ) -> None:
-    events = _event_writer(out) if tensorboard else None
+    events = event_writer(out) if tensorboard else None
     # A polite request to stop is like Ctrl-C: save, say how to go on.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"Learning a reward for {config.env} by {config.method}, in {out}")
@@ -116,22 +117,3 @@ def _free_folder(config: LearnConfig) -> Path:
         number += 1
         name = f"{config.env}-{config.method}-{config.seed}-{number}"
     return path
-
-
-def _event_writer(out: Path) -> Callable[[dict[str, Any]], None]:
-    try:
-        from tensorboardX import SummaryWriter
-    except ImportError as error:
-        raise ValueError(
-            "TensorBoard event files need tensorboardX, which is not installed; run "
-            "`pip install 'hyperirl[tensorboard]'`."
-        ) from error
-    writer = SummaryWriter(str(out / "tensorboard"))
-
-    def write(row: dict[str, Any]) -> None:
-        for name, value in row.items():
-            if name != "step" and isinstance(value, int | float):
-                writer.add_scalar(name, value, row["step"])
-        writer.flush()
-
-    return write

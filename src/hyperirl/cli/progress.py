@@ -9,18 +9,20 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-# What is shown, in this order: the name of the number, and how it is written.
+from hyperirl.metrics import METRICS
+
+# What is shown, in this order, and how it is written.
 _NUMBERS = {
-    "nll_valid": ("held-out NLL", "{:.2f}"),
-    "floor_valid": ("expert's NLL", "{:.2f}"),
-    "best_nll_valid": ("best so far", "{:.2f}"),
-    "outer_loss": ("outer loss", "{:.3f}"),
-    "true_return": ("true return", "{:.1f}"),
-    "rank_corr": ("RankCorr", "{:.3f}"),
-    "inner_gap": ("inner gap", "{:.3g}"),
-    "snr": ("signal/noise", "{:.1f}"),
-    "damping": ("damping", "{:.2g}"),
-    "step_seconds": ("s/step", "{:.2f}"),
+    "nll_valid": "{:.2f}",
+    "floor_valid": "{:.2f}",
+    "best_nll_valid": "{:.2f}",
+    "outer_loss": "{:.3f}",
+    "true_return": "{:.1f}",
+    "rank_corr": "{:.3f}",
+    "inner_gap": "{:.3g}",
+    "snr": "{:.1f}",
+    "damping": "{:.2g}",
+    "step_seconds": "{:.2f} s",
 }
 
 
@@ -77,7 +79,7 @@ def _texts(row: dict[str, Any]) -> list[tuple[str, str]]:
     """The numbers of a row that are known, as text."""
     known = lambda value: value is not None and math.isfinite(value)
     return [
-        (name, form.format(row[key]))
-        for key, (name, form) in _NUMBERS.items()
-        if known(row.get(key))
+        (METRICS[name].title, form.format(row[name]))
+        for name, form in _NUMBERS.items()
+        if known(row.get(name))
     ]

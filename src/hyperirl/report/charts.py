@@ -12,6 +12,7 @@ from html import escape
 
 import numpy as np
 
+from hyperirl.metrics import Metric
 from hyperirl.report.axes import Axis, axis_of, frame, points
 from hyperirl.report.numbers import text, thin
 from hyperirl.report.reading import Group
@@ -25,14 +26,11 @@ DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 4", "1 2 6 2", "3 2")
 class Chart:
     """What to draw."""
 
-    key: str
-    title: str
-    unit: str
-    note: str
-    log: bool = False  # If all values are positive and far apart.
-    reference: float | str | None = None  # A value, or a column.
-    reference_name: str = ""
+    metric: Metric
+    reference: float | Metric | None = None
+    reference_name: str = ""  # Of a value; a metric has one.
     zero: bool = False  # Whether the axis starts at 0.
+    if_any: bool = False  # Whether a run that is 0 throughout is left out.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,13 +45,14 @@ class Line:
     high: np.ndarray | None = None
 
 
-def lines_of(groups: Sequence[Group], key: str) -> list[Line]:
-    """The lines of one metric; groups without it are left out."""
+def lines_of(groups: Sequence[Group], chart: Chart) -> list[Line]:
+    """The lines of one chart; groups without its metric are left out."""
+    name = chart.metric.name
     lines = []
     for index, group in enumerate(groups):
-        columns = [(run.column("step"), run.column(key)) for run in group.runs]
+        columns = [(run.column("step"), run.column(name)) for run in group.runs]
         columns = [(x[ok], y[ok]) for x, y in columns for ok in [np.isfinite(x + y)]]
-        columns = [column for column in columns if len(column[0])]
+        columns = [c for c in columns if (c[1].any() if chart.if_any else len(c[1]))]
         if len(columns) == 1:
             lines.append(_single(group.label, index, *columns[0]))
         elif columns:
@@ -88,7 +87,7 @@ def _many(
 
 def draw(chart: Chart, groups: Sequence[Group]) -> str:
     """The chart as a figure, or nothing if there is nothing to draw."""
-    lines = lines_of(groups, chart.key)
+    lines = lines_of(groups, chart)
     if not lines:
         return ""
     limits = _limits(chart, groups)
@@ -96,9 +95,9 @@ def draw(chart: Chart, groups: Sequence[Group]) -> str:
     y_values = np.concatenate([v for v in values if v is not None])
     x_values = np.concatenate([line.x for line in lines])
     x = axis_of(x_values, _LEFT, WIDTH - _RIGHT, zero=True)
-    y = axis_of(y_values, HEIGHT - _BOTTOM, _TOP, log=chart.log, zero=chart.zero)
+    y = axis_of(y_values, HEIGHT - _BOTTOM, _TOP, log=chart.metric.log, zero=chart.zero)
     most = int(np.clip(320 // len(lines), 40, 160))
-    parts = [frame(x, y, "outer step", chart.unit)]
+    parts = [frame(x, y, "outer step", chart.metric.unit)]
     parts += [
         f'<path class="limit" d="M{x.start} {y.at(limit):.1f}H{x.end}"/>'
         for limit in limits.tolist()
@@ -108,15 +107,15 @@ def draw(chart: Chart, groups: Sequence[Group]) -> str:
     return (
         f'<figure class="chart"><figcaption>{_caption(chart, limits)}</figcaption>'
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" data-scale="{scale}" '
-        f'data-log="{int(y.log)}" aria-label="{escape(chart.title)}">'
+        f'data-log="{int(y.log)}" aria-label="{escape(chart.metric.title)}">'
         f"{''.join(parts)}</svg></figure>"
     )
 
 
 def _limits(chart: Chart, groups: Sequence[Group]) -> np.ndarray:
     """What the curve is compared with; equal ones once."""
-    if isinstance(chart.reference, str):
-        key = chart.reference
+    if isinstance(chart.reference, Metric):
+        key = chart.reference.name
         values = {f"{run.last(key):.6g}" for group in groups for run in group.runs}
         limits = np.array(sorted(float(value) for value in values))
     else:
@@ -126,11 +125,13 @@ def _limits(chart: Chart, groups: Sequence[Group]) -> np.ndarray:
 
 def _caption(chart: Chart, limits: np.ndarray) -> str:
     """The limits are named here, where they cannot be in the way of a curve."""
-    caption = f"<b>{escape(chart.title)}</b> {escape(chart.note)}"
+    metric, reference = chart.metric, chart.reference
+    caption = f"<b>{escape(metric.title)}</b> {escape(metric.meaning)}"
     if not len(limits):
         return caption
     values = ", ".join(text(float(limit)) for limit in limits)
-    return f"{caption} (dotted: {escape(chart.reference_name)} {values})"
+    name = reference.title if isinstance(reference, Metric) else chart.reference_name
+    return f"{caption} (dotted: {escape(name)} {values})"
 
 
 def _draw_line(line: Line, x: Axis, y: Axis, most: int) -> str:

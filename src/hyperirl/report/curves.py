@@ -1,99 +1,33 @@
-"""Which curves a report shows, in which order."""
+"""Which curves a report shows, in which order, and what they are compared with."""
 
+from hyperirl.metrics import METRICS
 from hyperirl.report.charts import Chart
 
 CURVES = (
-    Chart(
-        "nll_valid",
-        "Held-out NLL",
-        "nats for each trajectory",
-        "of expert trajectories the reward was not fitted to",
-        reference="floor_valid",
-        reference_name="expert's floor",
-    ),
-    Chart(
-        "gap",
-        "Gap to the floor",
-        "nats for each trajectory",
-        "held-out NLL above the expert's own",
-        log=True,
-    ),
-    Chart(
-        "outer_loss",
-        "Outer loss",
-        "nats for each trajectory",
-        "discounted, on the trajectories it is fitted to",
-    ),
-    Chart("true_return", "True return", "return", "of the policy; never used to learn"),
-    Chart(
-        "rank_corr",
-        "Rank correlation",
-        "Spearman correlation",
-        "of learned and true returns; never used to learn",
-    ),
-    Chart(
-        "inner_gap",
-        "Inner gap",
-        "soft return",
-        "how far the policy is from the best one on the current reward",
-        log=True,
-    ),
-    Chart(
-        "snr",
-        "Signal-to-noise of the hypergradient",
-        "ratio",
-        "from two halves of the trajectories",
-        log=True,
-        reference=1.0,
-        reference_name="as much noise as signal,",
-    ),
-    Chart("damping", "Damping", "λ", "of the inverse Fisher", log=True),
-    Chart(
-        "step_seconds",
-        "Time for each outer step",
-        "seconds",
-        "the first ones include compilation",
-        log=True,
-        zero=True,
-    ),
+    Chart(METRICS["nll_valid"], reference=METRICS["floor_valid"]),
+    Chart(METRICS["gap"]),
+    Chart(METRICS["outer_loss"]),
+    Chart(METRICS["true_return"]),
+    Chart(METRICS["rank_corr"]),
+    Chart(METRICS["inner_gap"]),
+    Chart(METRICS["snr"], reference=1.0, reference_name="as much noise as signal,"),
+    Chart(METRICS["damping"]),
+    Chart(METRICS["step_seconds"], zero=True),
 )
 
 DIAGNOSTICS = (
-    Chart(
-        "ml_irl_cosine",
-        "Cosine with ML-IRL",
-        "cosine",
-        "between the two estimates of the hypergradient",
-    ),
-    Chart("residual", "Solve residual", "relative", "of the curvature solve", log=True),
-    Chart(
-        "effective_dimension",
-        "Effective dimension",
-        "directions",
-        "of the Fisher that stand out from the damping",
-    ),
-    Chart(
-        "certificate",
-        "Sketch certificate",
-        "relative error",
-        "bound on the error of the sketched solve",
-        log=True,
-    ),
-    Chart("solver_iterations", "Solver iterations", "iterations", "of each solve"),
-    Chart("h_norm", "Norm of the hypergradient", "norm", "before clipping", log=True),
-    Chart("entropy", "Entropy of the policy", "nats for each step", ""),
-    Chart("policy_kl", "Policy change", "KL, nats", "in one outer step", log=True),
-    Chart(
-        "inner_gradient_norm",
-        "Inner gradient",
-        "norm",
-        "of the inner loss where the inner solver stopped",
-        log=True,
-    ),
-    Chart(
-        "agent_episodes", "Agent trajectories", "trajectories", "per step", zero=True
-    ),
-    Chart("inner_updates", "Inner updates", "updates", "per outer step", zero=True),
-    Chart("learning_rate", "Learning rate", "step size", "of the reward", log=True),
-    Chart("skipped_total", "Skipped steps", "steps", "not finite, so far", zero=True),
+    Chart(METRICS["ml_irl_cosine"]),
+    Chart(METRICS["residual"]),
+    Chart(METRICS["effective_dimension"]),
+    Chart(METRICS["certificate"]),
+    Chart(METRICS["solver_iterations"]),
+    Chart(METRICS["h_norm"]),
+    Chart(METRICS["entropy"]),
+    Chart(METRICS["policy_kl"]),
+    Chart(METRICS["inner_gradient_norm"]),
+    Chart(METRICS["agent_episodes"], zero=True),
+    Chart(METRICS["inner_updates"], zero=True),
+    Chart(METRICS["learning_rate"]),
+    Chart(METRICS["radius"]),
+    Chart(METRICS["skipped_total"], zero=True, if_any=True),
 )

@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from hyperirl.metrics import METRICS
 from hyperirl.report.numbers import duration, text
 from hyperirl.report.reading import Estimate, Group, Run, estimate
 
@@ -19,6 +20,14 @@ class Headline:
     note: str
     unit: str = ""
     limits: tuple[tuple[str, str], ...] = ()  # (name, key), worst first.
+    needs_truth: bool = False  # Whether it is known only where the true reward is.
+
+
+def _recorded(name: str, *limits: tuple[str, str], needs_truth: bool = False):
+    """The last value of a metric of the rows, in its own words."""
+    metric = METRICS[name]
+    note = f"{metric.meaning[0].upper()}{metric.meaning[1:]}."
+    return Headline(name, metric.title, note, "", limits, needs_truth)
 
 
 HEADLINES = (
@@ -47,6 +56,19 @@ HEADLINES = (
         "Return of a fresh policy",
         "True return of a policy trained on the learned reward alone.",
         limits=(("random", "random_return"), ("expert", "expert_return")),
+        needs_truth=True,
+    ),
+    Headline(
+        "hard_return",
+        "Return, trained the hard way",
+        "The same for a policy trained as somebody else's library would: from the "
+        "task's own starts, without entropy.",
+        limits=(
+            ("random", "random_return"),
+            ("expert", "expert_return"),
+            ("this way on the true reward", "hard_true_return"),
+        ),
+        needs_truth=True,
     ),
     Headline(
         "rank_corr",
@@ -58,12 +80,14 @@ HEADLINES = (
             ("untrained reward", "rank_corr_untrained"),
             ("each step", "rank_corr_per_step"),
         ),
+        needs_truth=True,
     ),
     Headline(
         "epic_distance",
         "EPIC distance",
-        "Between the learned and the true reward: 0 is the same up to shaping, 1 is "
-        "unrelated.",
+        "Between the learned and the true reward: 0 is the same up to scale, offset "
+        "and shaping, 0.71 is unrelated, 1 is the opposite.",
+        needs_truth=True,
     ),
     Headline(
         "retraining_ratio",
@@ -71,18 +95,17 @@ HEADLINES = (
         "Steps to 95 % of the expert's return, over the steps it takes on the true "
         "reward; 1 is as good as the truth.",
         unit=" ×",
+        needs_truth=True,
     ),
+    _recorded("best_nll_valid", ("floor", "floor_valid")),
     Headline(
-        "best_nll_valid",
-        "Held-out NLL while learning",
-        "The lowest, in nats for each trajectory; it selected the policy.",
-        limits=(("floor", "floor_valid"),),
+        "valid_gap_percent",
+        "Held-out gap while learning",
+        "Of the best step, above the floor.",
+        " %",
     ),
-    Headline(
-        "valid_gap_percent", "Held-out gap while learning", "Above the floor.", " %"
-    ),
-    Headline("true_return", "True return while learning", "Of the last policy."),
-    Headline("num_skipped", "Skipped steps", "Outer steps that were not finite."),
+    _recorded("true_return", needs_truth=True),
+    _recorded("skipped_total"),
 )
 
 
@@ -97,7 +120,7 @@ def draw_headlines(run: Run) -> str:
             "</div>"
         )
     cards = f'<div class="cards">{"".join(cards)}</div>'
-    return cards + _unevaluated([run]) + _draw_transfer(run)
+    return cards + _unevaluated([run]) + _without_truth([run]) + _draw_transfer(run)
 
 
 def _draw_card(headline: Headline, run: Run) -> str:
@@ -176,7 +199,7 @@ def _draw_transfer(run: Run) -> str:
     )
 
 
-# (key, heading); limits stand beside what they limit.
+# (key, heading); limits stand beside what they limit. Metrics of the rows come last.
 _COLUMNS = (
     ("policy_nll", "PolicyNLL"),
     ("floor", "floor"),
@@ -186,17 +209,24 @@ _COLUMNS = (
     ("env_return", "return"),
     ("expert_return", "expert's return"),
     ("random_return", "random return"),
+    ("hard_return", "return, the hard way"),
+    ("hard_true_return", "the hard way on the true reward"),
     ("rank_corr", "RankCorr"),
     ("rank_corr_untrained", "RankCorr, untrained"),
     ("epic_distance", "EPIC"),
     ("retraining_ratio", "retraining ratio"),
-    ("best_nll_valid", "held-out NLL"),
-    ("floor_valid", "held-out floor"),
     ("valid_gap_percent", "held-out gap, %"),
-    ("true_return", "true return, last"),
-    ("num_skipped", "skipped"),
-    ("step", "steps"),
-    ("seconds", "seconds"),
+    *(
+        (name, METRICS[name].title)
+        for name in (
+            "best_nll_valid",
+            "floor_valid",
+            "true_return",
+            "skipped_total",
+            "step",
+            "seconds",
+        )
+    ),
 )
 
 
@@ -221,7 +251,7 @@ def draw_comparison(groups: Sequence[Group]) -> str:
     headings = "".join(f"<th>{escape(heading)}</th>" for _, heading in columns)
     return (
         f'<div class="wide"><table class="compare"><tr><th>run</th>{headings}</tr>'
-        f"{''.join(rows)}</table></div>{_unevaluated(runs)}"
+        f"{''.join(rows)}</table></div>{_unevaluated(runs)}{_without_truth(runs)}"
     )
 
 
@@ -233,6 +263,20 @@ def _unevaluated(runs: Sequence[Run]) -> str:
     return (
         '<p class="note">Not evaluated with a fresh policy yet, which '
         f"<code>hyperirl evaluate RUN</code> does: {escape(', '.join(names))}.</p>"
+    )
+
+
+def _without_truth(runs: Sequence[Run]) -> str:
+    """Says what is missing where nobody knows the true reward, and why."""
+    names = [run.name for run in runs if not run.knows_truth]
+    if not names:
+        return ""
+    missing = [headline.title for headline in HEADLINES if headline.needs_truth]
+    whose = f" of {', '.join(names)}" if len(runs) > 1 else ""
+    return (
+        f'<p class="note">The environment{escape(whose)} has no true reward, so what '
+        f"is measured against one is missing: {escape(', '.join(missing))}, Transfer."
+        "</p>"
     )
 
 

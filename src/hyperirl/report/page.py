@@ -65,7 +65,7 @@ def render(folders: Sequence[Path]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{STYLE}</style></head><body><header>"
         f"<h1>{title}</h1><p>{escape(_summary(runs))}</p><nav>{links}</nav></header>"
-        f"<main>{body}</main><script>{SCRIPT}</script></body></html>\n"
+        f"<main>{_warnings(runs)}{body}</main><script>{SCRIPT}</script></body></html>\n"
     )
 
 
@@ -85,6 +85,17 @@ def _summary(runs: Sequence[Run]) -> str:
         if len(values) == 1 and runs[0].config.get(key) is not None:
             words.append(f"{key} {runs[0].config[key]}")
     return " · ".join(words)
+
+
+def _warnings(runs: Sequence[Run]) -> str:
+    """A box above everything else, for what must not be overlooked."""
+    told = [
+        (f"{run.name}: " if len(runs) > 1 else "") + warning
+        for run in runs
+        for warning in run.warnings
+    ]
+    items = "".join(f"<li>{escape(words)}</li>" for words in told)
+    return f'<ul class="warning" role="alert">{items}</ul>' if items else ""
 
 
 def _legend(groups: Sequence[Group]) -> str:

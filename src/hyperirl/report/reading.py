@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hyperirl.metrics import METRICS
 from hyperirl.report.numbers import number
 from hyperirl.runs import RunError, RunFolder
+from hyperirl.verdict import warnings_of
 
 # Which of these a run has does not make it another experiment.
 _NOT_SETTINGS = ("seed", "out", "name", "overwrite")
@@ -27,20 +29,32 @@ class Run:
     picture: dict[str, Any]
 
     def column(self, key: str) -> np.ndarray:
-        """A number for each row; NaN where it was not recorded."""
-        if key == "gap":
-            return self.column("nll_valid") - self.column("floor_valid")
-        if key == "skipped_total":
-            total = np.cumsum(np.nan_to_num(self.column("skipped")))
-            # A run that skipped nothing needs no chart to say so.
-            return total if total.any() else np.full(len(total), np.nan)
-        return np.array([number(row.get(key)) for row in self.rows], float)
+        """A metric in each row; NaN where it was not recorded."""
+        return METRICS[key].column(self.rows)
 
     def last(self, key: str) -> float:
         """The last value that was recorded."""
         values = self.column(key)
         values = values[np.isfinite(values)]
         return float(values[-1]) if len(values) else math.nan
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether there is a true reward, or nothing that says there is none."""
+        learned = any("outer_loss" in row for row in self.rows)
+        looked = any("true_return" in row for row in self.rows)
+        return self.evaluation.get("true_reward") is not False and (
+            looked or not learned
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the run should say of itself."""
+        temperature, discount = (
+            value if math.isfinite(value := number(self.config.get(name))) else None
+            for name in ("temperature", "discount")
+        )
+        return warnings_of(self.rows, temperature=temperature, discount=discount)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +151,4 @@ def estimate(run: Run, key: str) -> Estimate:
     if key == "valid_gap_percent":
         nll, floor = run.last("best_nll_valid"), run.last("floor_valid")
         return Estimate(100 * (nll - floor) / abs(floor) if floor else math.nan)
-    if key == "num_skipped":
-        skipped = run.column("skipped")
-        return Estimate(float(np.nansum(skipped)) if len(skipped) else math.nan)
-    return Estimate(run.last(key))
+    return Estimate(run.last(key) if key in METRICS else math.nan)

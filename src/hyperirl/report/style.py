@@ -22,6 +22,8 @@ header p{margin:4px 0 12px;color:var(--soft)}
 nav{display:flex;flex-wrap:wrap;gap:4px 16px}
 nav a{color:var(--c0);padding:4px 0}
 .note,.range{color:var(--soft);font-size:.86rem;margin:4px 0}
+.warning{margin:20px 0 0;padding:12px 14px 12px 34px;border:2px solid var(--c1);
+border-radius:8px;background:var(--card);font-weight:600}
 .cards{display:grid;gap:12px;margin-bottom:16px;
 grid-template-columns:repeat(auto-fill,minmax(min(100%,270px),1fr))}
 .card{background:var(--card);border:1px solid var(--rule);border-radius:8px;
