@@ -1,54 +1,47 @@
+"""Runs to report on: what is in their rows, `learn` has written."""
+
 import json
-import math
 
 import numpy as np
 import pytest
 
+from hyperirl import demos
+from hyperirl.learning import learn
 from hyperirl.runs import RunFolder
 
-
-def _row(step, random, method):
-    """What one outer step might have recorded."""
-    progress = math.exp(-step / 15)
-    noise = lambda size: float(random.normal(0, size))
-    return {
-        "step": step,
-        "seconds": 4.0 + 0.4 * step,
-        "step_seconds": 4.0 if step == 1 else 0.4 + abs(noise(0.02)),
-        "outer_loss": 60 + 30 * progress + noise(0.5),
-        "nll_train": 170 + 100 * progress,
-        "nll_valid": 172 + (100 if method == "fisher" else 140) * progress + noise(1),
-        "floor_valid": 171.0,
-        "best_nll_valid": 172 + 100 * progress,
-        "true_return": 500 - 400 * progress + noise(5),
-        "rank_corr": 0.97 - 0.5 * progress + noise(0.01),
-        "inner_gap": 0.1 + 2 * progress * abs(1 + noise(0.3)),
-        "inner_gap_error": 0.02,
-        "inner_gradient_norm": 0.01 * math.exp(noise(0.5)),
-        "entropy": 0.3 + 0.3 * progress,
-        "policy_kl": None if step == 1 else 0.01 * progress,
-        "snr": 20 * progress + 0.5 + abs(noise(0.3)),
-        "h_norm": 3 * progress + 0.05,
-        "ml_irl_cosine": 0.9 - 0.2 * (1 - progress) + noise(0.02),
-        "damping": 10 ** (-3 + 2 * progress),
-        "residual": 1e-7 * math.exp(noise(1)),
-        "solver_iterations": 20 + int(abs(noise(5))),
-        "effective_dimension": 40 + 30 * progress,
-        "certificate": None,
-        "agent_episodes": 64 if step < 30 else 128,
-        "inner_updates": 10,
-        "learning_rate": 0.1,
-        "skipped": step in (7, 8),
-    }
+STEPS = 60
 
 
-_EVALUATION = {
+@pytest.fixture(scope="session")
+def learned(tmp_path_factory):
+    """Runs `learn` into a folder, on a small tabular MDP that is solved exactly.
+
+    The same settings give the same folder: it is for reading only.
+    """
+    home = tmp_path_factory.mktemp("learned")
+    path = home / "tabular.npz"
+    demos.save(demos.collect("tabular", 40, seed=0), path)
+
+    def run(method="fisher", seed=0, steps=STEPS, **settings):
+        name = "-".join(map(str, (method, seed, steps, *settings.values())))
+        if not (home / name).exists():
+            settings |= dict(seed=seed, steps=steps, agent_episodes=16)
+            learn("tabular", str(path), method, out=home / name, **settings)
+        return home / name
+
+    return run
+
+
+# Only for how the cards are laid out; the numbers are of no run.
+HAND_MADE_EVALUATION = {
     "policy_nll": {"mean": 173.1, "low": 171.9, "high": 174.4, "n": 20},
     "floor": {"mean": 171.0, "low": 169.5, "high": 172.2, "n": 20},
     "gap": 2.1,
     "gap_percent": {"mean": 1.23, "low": 0.6, "high": 1.9, "n": 20},
     "env_return": {"mean": 497.2, "low": 492.0, "high": 500.0, "n": 100},
     "expert_return": 499.1,
+    "hard_return": {"mean": 431.5, "low": 402.0, "high": 455.0, "n": 4},
+    "hard_true_return": {"mean": 488.0, "low": 481.0, "high": 496.0, "n": 4},
     "random_return": 22.4,
     "rank_corr": {"mean": 0.971, "low": 0.96, "high": 0.98, "n": 200},
     "rank_corr_per_step": 0.62,
@@ -114,17 +107,27 @@ _MATRICES = {
 
 
 @pytest.fixture
-def make_run(tmp_path):
-    """Makes run folders that look as `hyperirl learn` leaves them."""
+def make_run(learned, tmp_path):
+    """Makes run folders with the rows of real runs, and with whatever to lay out.
 
-    def make(name="first", *, steps=60, evaluation=_EVALUATION, picture=None, **config):
-        config = {"env": "cartpole", "method": "fisher", "seed": 0} | config
-        config |= {"temperature": 0.1, "discount": 0.99, "hidden": [32, 32]}
-        command = ["hyperirl", "learn", "--seed", str(config["seed"]), "--out", name]
+    Other settings are only written down: the page shows them and asks no more of them.
+    """
+
+    def make(
+        name="first",
+        *,
+        steps=STEPS,
+        method="fisher",
+        seed=0,
+        evaluation=HAND_MADE_EVALUATION,
+        picture=None,
+        **config,
+    ):
+        real = RunFolder.open(learned(method, seed, max(steps, STEPS)))
+        command = ["hyperirl", "learn", "--seed", str(seed), "--out", name]
+        config = real.config | config
         run = RunFolder.create(tmp_path / "runs" / name, config, command)
-        random = np.random.default_rng(config["seed"])
-        rows = [_row(step, random, config["method"]) for step in range(1, steps + 1)]
-        lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+        lines = "".join(f"{json.dumps(row)}\n" for row in real.metrics()[:steps])
         (run.path / "metrics.jsonl").write_text(lines)
         if evaluation is not None:
             run.save_json("evaluation.json", evaluation)

@@ -57,8 +57,12 @@ def test_a_report_shows_results_curves_picture_and_origin(make_run, pictures, tm
     words = " ".join(page.words)
     for expected in (
         "1.23 %",  # The gap, from the evaluation.
-        "expert's floor 171",
+        "Expert's floor 10.17",  # From the rows.
         "[492, 500]",
+        "Return, trained the hard way",
+        "[402, 455]",
+        "this way on the true reward",
+        "0.71 is unrelated, 1 is the opposite",
         "pole twice as long",
         "learned, push left",
         "learned return against true return",
@@ -67,8 +71,8 @@ def test_a_report_shows_results_curves_picture_and_origin(make_run, pictures, tm
         "jaxlib",
     ):
         assert expected in words
-    assert {"Held-out NLL", "Damping", "Skipped steps"} <= set(_charts(page))
-    assert "Sketch certificate" not in _charts(page)  # All of it is null.
+    assert {"Held-out NLL", "Damping", "Learning rate"} <= set(_charts(page))
+    assert "Skipped steps" not in _charts(page)  # There were none.
     assert len([tag for tag, _ in page.tags if tag == "image"]) == 8
 
 
@@ -87,10 +91,10 @@ def test_a_report_needs_nothing_else(make_run, pictures, tmp_path):
 
 def test_many_long_runs_still_make_a_small_file(make_run, pictures, tmp_path):
     runs = [
-        make_run(f"{method}-{seed}", method=method, seed=seed, steps=500, hidden=width,
+        make_run(f"{width}-{twin}", steps=300, reward_hidden=width,
                  picture=pictures["heatmaps"])
-        for seed in range(2)
-        for width, method in enumerate(("fisher", "explicit", "sketch", "ml-irl"))
+        for twin in range(2)
+        for width in range(4)
     ]  # fmt: skip
     out = write_report(runs, tmp_path / "report.html")
     assert out.stat().st_size < 300_000
@@ -103,7 +107,7 @@ def test_runs_that_differ_by_seed_become_a_mean_and_a_band(make_run, tmp_path):
     lines = [a for t, a in page.tags if t == "polyline"]
     bands = [a for t, a in page.tags if t == "polygon"]
     assert len(lines) == len(bands) == len(_charts(page))
-    assert "cartpole fisher (3 seeds)" in "".join(page.words)
+    assert "tabular fisher (3 seeds)" in "".join(page.words)
 
 
 def test_runs_that_differ_are_overlaid_and_their_differences_listed(make_run, tmp_path):
@@ -112,7 +116,8 @@ def test_runs_that_differ_are_overlaid_and_their_differences_listed(make_run, tm
     buttons = [a for t, a in page.tags if t == "button"]
     lines = [a for t, a in page.tags if t == "polyline"]
     assert len(buttons) == 2
-    assert len(lines) == 2 * len(_charts(page))
+    # ML-IRL has no curvature to tell of, and no trust region.
+    assert len(lines) == 2 * len(_charts(page)) - 6
     assert len({line["stroke-dasharray"] for line in lines}) == 2
     words = "".join(page.words)
     assert "setting that differs" in words and "ml-irl" in words
@@ -132,7 +137,7 @@ def test_curves_are_where_their_values_are(make_run, tmp_path):
     values = y_low + (y_high - y_low) * (218 - y) / (218 - 12)
     # Positions have one decimal.
     np.testing.assert_allclose(steps, [row["step"] for row in rows], atol=0.02)
-    np.testing.assert_allclose(values, [row["nll_valid"] for row in rows], atol=0.1)
+    np.testing.assert_allclose(values, [row["nll_valid"] for row in rows], atol=0.05)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
@@ -150,7 +155,7 @@ def test_values_that_are_not_finite_or_not_numbers_are_left_out(make_run, tmp_pa
             {"step": step, "snr": snr, "damping": "high", "h_norm": None}
         )
     charts = _charts(_parse(write_report([run.path], tmp_path / "report.html")))
-    assert "Signal-to-noise of the hypergradient" in charts
+    assert "Signal to noise" in charts
     assert not {"Damping", "Norm of the hypergradient"} & set(charts)
 
 
