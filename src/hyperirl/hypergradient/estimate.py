@@ -29,7 +29,7 @@ class Diagnostics(eqx.Module):
     """`|h|` over the standard deviation of its noise, from two halves of the batch."""
     ml_irl_cosine: Float[Array, ""]
     """Between `h` and the ML-IRL gradient: near 1 with much data, a rich policy and a
-    solved inner problem. Negative: something is wrong."""
+    solved inner problem. Near the optimum both are mostly noise, and so is its sign."""
     solve: Info | None
     """Of the curvature solver, where there is one."""
 
