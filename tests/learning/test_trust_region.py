@@ -81,7 +81,7 @@ def test_without_a_trust_region_steps_are_as_long_as_allowed_and_none_is_taken_b
         state, row = outer_step(
             learner, init(learner, reward, policy, 8), 8, jnp.float32(0.0)
         )
-        assert state.trust is None and "radius" not in row
+        assert state.trust is None and row.radius is None
         return state.reward.table - reward.table
 
     longer = first_step(4e-4)

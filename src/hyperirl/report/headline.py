@@ -8,7 +8,7 @@ import numpy as np
 
 from hyperirl.metrics import METRICS
 from hyperirl.report.numbers import duration, text
-from hyperirl.report.reading import Estimate, Group, Run, estimate
+from hyperirl.report.reading import Estimate, Run, estimate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +120,7 @@ def draw_headlines(run: Run) -> str:
             "</div>"
         )
     cards = f'<div class="cards">{"".join(cards)}</div>'
-    return cards + _unevaluated([run]) + _without_truth([run]) + _draw_transfer(run)
+    return cards + what_is_missing([run]) + _draw_transfer(run)
 
 
 def _draw_card(headline: Headline, run: Run) -> str:
@@ -130,7 +130,7 @@ def _draw_card(headline: Headline, run: Run) -> str:
     limits = [(name, estimate(run, key)) for name, key in headline.limits]
     limits = [(name, limit) for name, limit in limits if limit.known]
     against = "".join(
-        f"<li>{escape(name)} <b>{_with_interval(limit)}</b></li>"
+        f"<li>{escape(name)} <b>{with_interval(limit)}</b></li>"
         for name, limit in limits
     )
     against = f"<ul>{against}</ul>" if against else ""
@@ -143,7 +143,8 @@ def _draw_card(headline: Headline, run: Run) -> str:
     )
 
 
-def _with_interval(value: Estimate) -> str:
+def with_interval(value: Estimate) -> str:
+    """As text; the interval is left out where it is not known."""
     shown = text(value.mean)
     if np.isfinite(value.low + value.high):
         shown += f' <span class="range">[{text(value.low)}, {text(value.high)}]</span>'
@@ -188,8 +189,8 @@ def _draw_transfer(run: Run) -> str:
         learned = Estimate.of(values.get("env_return"))
         true = Estimate.of(values.get("true_reward_return"))
         rows.append(
-            f"<tr><th>{escape(str(name))}</th><td>{_with_interval(learned)}</td>"
-            f"<td>{_with_interval(true)}</td></tr>"
+            f"<tr><th>{escape(str(name))}</th><td>{with_interval(learned)}</td>"
+            f"<td>{with_interval(true)}</td></tr>"
         )
     return (
         "<h3>Transfer to changed dynamics</h3><p class='note'>True return of a policy "
@@ -199,60 +200,9 @@ def _draw_transfer(run: Run) -> str:
     )
 
 
-# (key, heading); limits stand beside what they limit. Metrics of the rows come last.
-_COLUMNS = (
-    ("policy_nll", "PolicyNLL"),
-    ("floor", "floor"),
-    ("gap_percent", "gap, %"),
-    ("solved_gap_percent", "gap, solved exactly, %"),
-    ("bc_nll", "NLL of cloning"),
-    ("env_return", "return"),
-    ("expert_return", "expert's return"),
-    ("random_return", "random return"),
-    ("hard_return", "return, the hard way"),
-    ("hard_true_return", "the hard way on the true reward"),
-    ("rank_corr", "RankCorr"),
-    ("rank_corr_untrained", "RankCorr, untrained"),
-    ("epic_distance", "EPIC"),
-    ("retraining_ratio", "retraining ratio"),
-    ("valid_gap_percent", "held-out gap, %"),
-    *(
-        (name, METRICS[name].title)
-        for name in (
-            "best_nll_valid",
-            "floor_valid",
-            "true_return",
-            "skipped_total",
-            "step",
-            "seconds",
-        )
-    ),
-)
-
-
-def draw_comparison(groups: Sequence[Group]) -> str:
-    """A row for each run, and one for each group of seeds; empty columns left out."""
-    runs = [run for group in groups for run in group.runs]
-    columns = [
-        (key, heading)
-        for key, heading in _COLUMNS
-        if any(estimate(run, key).known for run in runs)
-    ]
-    rows = []
-    for index, group in enumerate(groups):
-        key = f'<i class="swatch c{index % 8}"></i>'
-        if len(group.runs) > 1:
-            cells = [_draw_mean(group, column) for column, _ in columns]
-            rows.append(_draw_row(f"{key}{escape(group.label)}", cells, "mean"))
-        for run in group.runs:
-            values = [estimate(run, column) for column, _ in columns]
-            cells = [_with_interval(value) for value in values]
-            rows.append(_draw_row(f"{key}{escape(run.name)}", cells))
-    headings = "".join(f"<th>{escape(heading)}</th>" for _, heading in columns)
-    return (
-        f'<div class="wide"><table class="compare"><tr><th>run</th>{headings}</tr>'
-        f"{''.join(rows)}</table></div>{_unevaluated(runs)}{_without_truth(runs)}"
-    )
+def what_is_missing(runs: Sequence[Run]) -> str:
+    """Says what is not shown, and why."""
+    return _unevaluated(runs) + _without_truth(runs)
 
 
 def _unevaluated(runs: Sequence[Run]) -> str:
@@ -278,19 +228,3 @@ def _without_truth(runs: Sequence[Run]) -> str:
         f"is measured against one is missing: {escape(', '.join(missing))}, Transfer."
         "</p>"
     )
-
-
-def _draw_row(name: str, cells: list[str], kind: str = "") -> str:
-    cells = [f"<td>{cell}</td>" for cell in cells]
-    return f'<tr class="{kind}"><th>{name}</th>{"".join(cells)}</tr>'
-
-
-def _draw_mean(group: Group, key: str) -> str:
-    values = np.array([estimate(run, key).mean for run in group.runs])
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return "–"
-    mean, low, high = (text(float(f(values))) for f in (np.mean, np.min, np.max))
-    if low == high:
-        return mean
-    return f'{mean} <span class="range">({low} to {high})</span>'

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hyperirl.report.charts import DASHES, draw
+from hyperirl.report.comparison import draw_comparison
 from hyperirl.report.curves import CURVES, DIAGNOSTICS
-from hyperirl.report.headline import draw_comparison, draw_headlines
+from hyperirl.report.headline import draw_headlines
 from hyperirl.report.pictures import draw_picture
 from hyperirl.report.reading import Group, Run, group_runs, read_runs
 from hyperirl.report.style import SCRIPT, STYLE
