@@ -24,8 +24,7 @@ from hyperirl import exact
 from hyperirl.environments import LQR, CartPole
 from hyperirl.inner import (
     PPO,
-    SoftRiccati,
-    SoftValueIteration,
+    Exact,
     solve_until,
     train,
     true_reward,
@@ -120,10 +119,10 @@ def test_the_temperature_and_the_reward_are_the_problems_own(name):
 
 
 def test_soft_value_iteration_is_exact_after_one_update():
-    state, report = solve(SoftValueIteration(), 1, seed=0, policy=SOMEHOW)
+    state, report = solve(Exact(), 1, seed=0, policy=SOMEHOW)
     assert worst_kl(logits(state.policy)) < 1e-10
     assert report.gap < 1e-6 and report.gradient_norm < 1e-4
-    unmoved, before = solve(SoftValueIteration(), 0, seed=0, policy=SOMEHOW)
+    unmoved, before = solve(Exact(), 0, seed=0, policy=SOMEHOW)
     np.testing.assert_array_equal(logits(unmoved.policy), logits(SOMEHOW))
     assert before.gap > 0.1 and before.soft_return < report.soft_return
     gap = report.soft_return - before.soft_return
@@ -135,8 +134,8 @@ def test_soft_riccati_is_exact_after_one_update():
     start = linear_gaussian(
         jnp.full((2, 4), 0.7, jnp.float32), jnp.eye(2, dtype=jnp.float32)
     )
-    state = SoftRiccati().init(lqr, start, key=jr.key(0))
-    call = lambda n: SoftRiccati().solve(
+    state = Exact().init(lqr, start, key=jr.key(0))
+    call = lambda n: Exact().solve(
         lqr, true_reward(lqr), state, problem(), n, key=jr.key(0)
     )
     solved, report = call(1)
@@ -152,13 +151,18 @@ def test_soft_riccati_is_exact_after_one_update():
 
 
 def test_exact_solvers_refuse_what_they_cannot_solve():
+    init = lambda environment, policy: Exact().init(environment, policy, key=jr.key(0))
     network = mlp_policy(4, MDP.action_space, key=jr.key(0), hidden=(4,))
-    with pytest.raises(ValueError, match="softmax table"):
-        SoftValueIteration().init(MDP, network, key=jr.key(0))
-    with pytest.raises(ValueError, match="solves tabular"):
-        SoftValueIteration().init(CartPole(), UNIFORM, key=jr.key(0))
-    with pytest.raises(ValueError, match="solves LQR"):
-        SoftRiccati().init(MDP, UNIFORM, key=jr.key(0))
+    with pytest.raises(ValueError, match="place of a softmax table"):
+        init(MDP, network)
+    with pytest.raises(ValueError, match="This CartPole has no closed form"):
+        init(CartPole(), UNIFORM)
+    diagonal = mlp_policy(4, LQR().action_space, key=jr.key(0), hidden=())
+    with pytest.raises(ValueError, match="place of a linear-Gaussian policy"):
+        init(LQR(), diagonal)
+    state = init(LQR(), Exact().required_policy(LQR()))
+    with pytest.raises(ValueError, match="for quadratic rewards, got reward"):
+        Exact().solve(LQR(), LQR().reward, state, problem(), 1, key=jr.key(0))
 
 
 def test_solve_until_keeps_its_budgets():

@@ -87,11 +87,9 @@ class Train:
 
     def _solver(self, environment) -> "AbstractInnerSolver":
         from hyperirl import inner
-        from hyperirl.environments import LQR
 
         if self.solver == "exact":
-            riccati = isinstance(environment, LQR)
-            return inner.SoftRiccati() if riccati else inner.SoftValueIteration()
+            return inner.Exact()
         kinds = {"ppo": inner.PPO, "sac": inner.SAC, "reinforce": inner.Reinforce}
         rate = self.learning_rate
         changes = {} if rate is None else {"learning_rate": rate}

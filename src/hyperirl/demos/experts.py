@@ -14,11 +14,10 @@ from jaxtyping import PRNGKeyArray
 
 from hyperirl import exact
 from hyperirl.demos.practice import scattered
-from hyperirl.environments import LQR, AbstractEnvironment, CartPole, Tabular
+from hyperirl.environments import AbstractEnvironment, CartPole
 from hyperirl.inner import PPO, Report
 from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.problem import Problem
-from hyperirl.rewards import TableReward
 from hyperirl.spaces import Box
 
 Progress = Callable[[float, str], None]
@@ -63,15 +62,11 @@ def soft_optimal_expert(
     on_progress: Progress | None = None,
 ) -> Expert:
     """The policy that is soft-optimal for the environment's true reward."""
-    match environment:
-        case Tabular():
-            solve = eqx.filter_jit(exact.tabular.soft_optimal_policy)
-            policy = solve(environment, TableReward(environment.rewards), problem)
-            return Expert(policy, "exact: soft value iteration", {})
-        case LQR(max_action=math.inf, max_norm=math.inf):
-            solve = eqx.filter_jit(exact.lqr.soft_optimal_policy)
-            policy = solve(environment, exact.lqr.true_reward(environment), problem)
-            return Expert(policy, "exact: soft Riccati equation", {})
+    closed = exact.closed_form(environment)
+    if closed is not None:
+        solve = eqx.filter_jit(closed.optimal_policy)
+        policy = solve(closed.true_reward(), problem)
+        return Expert(policy, f"exact: {closed.method}", {})
     return _train(environment, problem, effort, key, on_progress)
 
 

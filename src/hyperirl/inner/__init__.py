@@ -3,9 +3,8 @@
 from hyperirl.inner.budgets import Budget as Budget
 from hyperirl.inner.budgets import Progress as Progress
 from hyperirl.inner.budgets import solve_until as solve_until
-from hyperirl.inner.exact import SoftRiccati as SoftRiccati
-from hyperirl.inner.exact import SoftValueIteration as SoftValueIteration
-from hyperirl.inner.gap import true_reward as true_reward
+from hyperirl.inner.exact import Exact as Exact
+from hyperirl.inner.exact import true_reward as true_reward
 from hyperirl.inner.ppo import PPO as PPO
 from hyperirl.inner.ppo import PPOState as PPOState
 from hyperirl.inner.ppo import ppo_for as ppo_for

@@ -53,6 +53,12 @@ class AbstractInnerSolver(eqx.Module):
     def steps_per_update(self) -> int:
         """Environment steps taken for one update."""
 
+    def required_policy(
+        self, environment: AbstractEnvironment
+    ) -> AbstractPolicy | None:
+        """A policy of the only class that will do; None if any differentiable one."""
+        return None
+
     @abc.abstractmethod
     def init(
         self,

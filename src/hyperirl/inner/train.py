@@ -10,19 +10,12 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from hyperirl.environments import LQR, AbstractEnvironment, Tabular
+from hyperirl.environments import AbstractEnvironment
 from hyperirl.inner.budgets import Budget, Progress, solve_until
-from hyperirl.inner.exact import SoftRiccati, SoftValueIteration
-from hyperirl.inner.gap import true_reward
+from hyperirl.inner.exact import true_reward
 from hyperirl.inner.ppo import PPO
 from hyperirl.inner.solver import AbstractInnerSolver, Report, Reward
-from hyperirl.policies import (
-    AbstractPolicy,
-    linear_gaussian,
-    log_probs,
-    mlp_policy,
-    softmax_table,
-)
+from hyperirl.policies import AbstractPolicy, log_probs, mlp_policy
 from hyperirl.problem import Problem
 from hyperirl.problem import problem as make_problem
 from hyperirl.rewards import rewards_of
@@ -129,12 +122,9 @@ def default_policy(
     covariance.
     """
     size, space = environment.observation_size, environment.action_space
-    if isinstance(solver, SoftValueIteration) and isinstance(environment, Tabular):
-        return softmax_table(jnp.zeros(environment.rewards.shape, jnp.float32))
-    if isinstance(solver, SoftRiccati) and isinstance(environment, LQR):
-        act = environment.B.shape[1]
-        gain = jnp.zeros((act, size), jnp.float32)
-        return linear_gaussian(gain, jnp.eye(act, dtype=jnp.float32))
+    required = solver.required_policy(environment)
+    if required is not None:
+        return required
     if not isinstance(space, Box):
         return mlp_policy(size, space, hidden=(32, 32), key=key)
     if jnp.isfinite(space.high):
