@@ -15,7 +15,7 @@ from jaxtyping import PRNGKeyArray
 from hyperirl import exact
 from hyperirl.demos.practice import scattered
 from hyperirl.environments import AbstractEnvironment, CartPole
-from hyperirl.inner import PPO, Report
+from hyperirl.inner import PPO, SolveReport
 from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.problem import Problem
 from hyperirl.spaces import Box
@@ -144,7 +144,7 @@ def _solver(effort: Effort, start: float, end: float) -> PPO:
     )
 
 
-def _plain(report: Report | None) -> dict[str, Any]:
+def _plain(report: SolveReport | None) -> dict[str, Any]:
     """The report as numbers; what a solver cannot know is left out."""
     numbers = {} if report is None else vars(report)
     plain = {name: float(value) for name, value in numbers.items()}

@@ -7,7 +7,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from hyperirl import exact
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.inner.solver import AbstractInnerSolver, Report, Reward
+from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
 from hyperirl.policies import AbstractPolicy, Policy
 from hyperirl.problem import Problem
 
@@ -50,7 +50,7 @@ class Exact(AbstractInnerSolver):
         num_updates: Int[Array, ""],
         *,
         key: PRNGKeyArray,
-    ) -> tuple[ExactState, Report]:
+    ) -> tuple[ExactState, SolveReport]:
         del key
         closed = exact.require_closed_form(environment)
         closed.check_reward(reward)
@@ -61,11 +61,11 @@ class Exact(AbstractInnerSolver):
         return ExactState(policy), _report(closed.judge(policy, old, reward, problem))
 
 
-def _report(standing: exact.Standing) -> Report:
+def _report(standing: exact.Standing) -> SolveReport:
     """Exact numbers, without errors and steps."""
     standing = jax.tree.map(lambda x: x.astype(jnp.float32), standing)
     zero = jnp.zeros((), jnp.float32)
-    return Report(
+    return SolveReport(
         gradient_norm=standing.gradient_norm,
         gradient_norm_error=zero,
         gradient_norm_squared=standing.gradient_norm**2,
@@ -80,5 +80,10 @@ def _report(standing: exact.Standing) -> Report:
 
 def true_reward(environment: AbstractEnvironment) -> Reward:
     """The environment's own reward, in the form that exact answers know."""
+    if not getattr(environment, "has_reward", True):
+        raise ValueError(
+            f"This {type(environment).__name__} has no reward of its own; give the one "
+            "to maximize as `reward`."
+        )
     closed = exact.closed_form(environment)
     return environment.reward if closed is None else closed.true_reward()
