@@ -1,5 +1,7 @@
 """Inner solvers: policies that minimize `L_inner` for a given reward."""
 
+from hyperirl.inner.annealing import Chunk as Chunk
+from hyperirl.inner.annealing import chunks as chunks
 from hyperirl.inner.budgets import SolveBudget as SolveBudget
 from hyperirl.inner.budgets import SolveProgress as SolveProgress
 from hyperirl.inner.budgets import solve_until as solve_until
