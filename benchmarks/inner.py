@@ -41,7 +41,7 @@ def cartpole_curve(seed: int, budget: int) -> list[tuple[float, int, float]]:
     """
     import hyperirl  # noqa: F401
     from hyperirl.environments import make
-    from hyperirl.inner import PPO, Budget, train
+    from hyperirl.inner import PPO, SolveBudget, train
     from hyperirl.problem import problem
 
     class Reached(Exception):
@@ -62,7 +62,7 @@ def cartpole_curve(seed: int, budget: int) -> list[tuple[float, int, float]]:
             make("cartpole"),
             problem=problem(temperature=0.01, discount=0.98),
             solver=solver,
-            budget=Budget(steps=budget),
+            budget=SolveBudget(steps=budget),
             seed=seed,
             updates_per_call=2,
             callback=note,
@@ -86,13 +86,13 @@ def ours_rate(repeats: int) -> dict:
 
     import hyperirl  # noqa: F401
     from hyperirl.environments import make
-    from hyperirl.inner import PPO, default_policy
+    from hyperirl.inner import PPO, policy_for
     from hyperirl.inner.solver import _solve
     from hyperirl.problem import problem
 
     environment = make("cartpole")
     solver = PPO(learning_rate=1e-3, **CARTPOLE)
-    policy = default_policy(environment, solver, key=jr.key(0))
+    policy = policy_for(environment, solver, key=jr.key(0))
     state = solver.init(environment, policy, key=jr.key(1))
     inputs = solver, environment, environment.reward, state, problem()
     begin = time.perf_counter()

@@ -97,7 +97,18 @@ def test_the_exact_estimator_is_the_oracle(mdp, problem, everything, reward):
     np.testing.assert_allclose(estimate.h.table, expected, rtol=1e-12)
 
 
-def test_exact_hypergradients_of_other_tasks_are_refused():
-    with pytest.raises(ValueError, match="finite MDPs and for LQR, not for CartPole"):
-        Exact(CartPole())
-    assert Exact(LQR()).environment is not None
+@pytest.mark.parametrize("environment", [CartPole(), LQR(max_action=5.0)])
+def test_exact_hypergradients_of_other_tasks_are_refused(environment):
+    with pytest.raises(ValueError, match="has no closed form; .*method=fisher"):
+        Exact(environment)
+
+
+def test_exact_hypergradients_of_lqr_are_of_quadratic_rewards(problem, everything):
+    with pytest.raises(ValueError, match="for quadratic rewards, got TableReward"):
+        Exact(LQR())(
+            softmax_table(jnp.zeros((2, 2))),
+            TableReward(jnp.zeros((2, 2))),
+            everything,
+            everything,
+            problem,
+        )

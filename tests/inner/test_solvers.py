@@ -1,5 +1,7 @@
 """Every solver reaches the exact soft-optimal policy, and says so."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,16 +23,17 @@ from inner_problems import (
 )
 
 from hyperirl import exact
-from hyperirl.environments import LQR, CartPole
+from hyperirl.environments import LQR, CartPole, OtherStarts, make
 from hyperirl.inner import (
     PPO,
-    SoftRiccati,
-    SoftValueIteration,
+    Exact,
+    SolveReport,
+    policy_for,
     solve_until,
     train,
     true_reward,
 )
-from hyperirl.inner.budgets import Budget
+from hyperirl.inner.budgets import SolveBudget
 from hyperirl.policies import linear_gaussian, mlp_policy
 from hyperirl.problem import Problem, problem
 
@@ -120,10 +123,10 @@ def test_the_temperature_and_the_reward_are_the_problems_own(name):
 
 
 def test_soft_value_iteration_is_exact_after_one_update():
-    state, report = solve(SoftValueIteration(), 1, seed=0, policy=SOMEHOW)
+    state, report = solve(Exact(), 1, seed=0, policy=SOMEHOW)
     assert worst_kl(logits(state.policy)) < 1e-10
     assert report.gap < 1e-6 and report.gradient_norm < 1e-4
-    unmoved, before = solve(SoftValueIteration(), 0, seed=0, policy=SOMEHOW)
+    unmoved, before = solve(Exact(), 0, seed=0, policy=SOMEHOW)
     np.testing.assert_array_equal(logits(unmoved.policy), logits(SOMEHOW))
     assert before.gap > 0.1 and before.soft_return < report.soft_return
     gap = report.soft_return - before.soft_return
@@ -135,8 +138,8 @@ def test_soft_riccati_is_exact_after_one_update():
     start = linear_gaussian(
         jnp.full((2, 4), 0.7, jnp.float32), jnp.eye(2, dtype=jnp.float32)
     )
-    state = SoftRiccati().init(lqr, start, key=jr.key(0))
-    call = lambda n: SoftRiccati().solve(
+    state = Exact().init(lqr, start, key=jr.key(0))
+    call = lambda n: Exact().solve(
         lqr, true_reward(lqr), state, problem(), n, key=jr.key(0)
     )
     solved, report = call(1)
@@ -152,13 +155,18 @@ def test_soft_riccati_is_exact_after_one_update():
 
 
 def test_exact_solvers_refuse_what_they_cannot_solve():
+    init = lambda environment, policy: Exact().init(environment, policy, key=jr.key(0))
     network = mlp_policy(4, MDP.action_space, key=jr.key(0), hidden=(4,))
-    with pytest.raises(ValueError, match="softmax table"):
-        SoftValueIteration().init(MDP, network, key=jr.key(0))
-    with pytest.raises(ValueError, match="solves tabular"):
-        SoftValueIteration().init(CartPole(), UNIFORM, key=jr.key(0))
-    with pytest.raises(ValueError, match="solves LQR"):
-        SoftRiccati().init(MDP, UNIFORM, key=jr.key(0))
+    with pytest.raises(ValueError, match="place of a softmax table"):
+        init(MDP, network)
+    with pytest.raises(ValueError, match="This CartPole has no closed form"):
+        init(CartPole(), UNIFORM)
+    diagonal = mlp_policy(4, LQR().action_space, key=jr.key(0), hidden=())
+    with pytest.raises(ValueError, match="place of a linear-Gaussian policy"):
+        init(LQR(), diagonal)
+    state = init(LQR(), Exact().required_policy(LQR()))
+    with pytest.raises(ValueError, match="for quadratic rewards, got reward"):
+        Exact().solve(LQR(), LQR().reward, state, problem(), 1, key=jr.key(0))
 
 
 def test_solve_until_keeps_its_budgets():
@@ -167,19 +175,22 @@ def test_solve_until_keeps_its_budgets():
         PPO_SOLVER, MDP, REWARD, state, PROBLEM, budget, key=jr.key(1), **options
     )[1]
     per_update = PPO_SOLVER.steps_per_update
-    assert run(Budget(steps=7 * per_update), updates_per_call=3).steps == 7 * per_update
-    assert run(Budget(seconds=1e-3), updates_per_call=1).steps == per_update
+    assert (
+        run(SolveBudget(steps=7 * per_update), updates_per_call=3).steps
+        == 7 * per_update
+    )
+    assert run(SolveBudget(seconds=1e-3), updates_per_call=1).steps == per_update
     calls = []
     done = run(
-        Budget(steps=10**9, tolerance=0.3),
+        SolveBudget(steps=10**9, tolerance=0.3),
         updates_per_call=2,
         callback=lambda state, progress: calls.append(progress.report.gap),
     )
     assert done.report.gap < 0.3 <= min(calls[:-1])
     with pytest.raises(ValueError, match="never end"):
-        Budget()
+        SolveBudget()
     with pytest.raises(ValueError, match="must be positive"):
-        Budget(steps=0)
+        SolveBudget(steps=0)
 
 
 def test_train_records_a_curve_and_is_reproducible():
@@ -189,7 +200,7 @@ def test_train_records_a_curve_and_is_reproducible():
         problem=PROBLEM,
         solver=PPO_SOLVER,
         policy=UNIFORM,
-        budget=Budget(steps=4 * PPO_SOLVER.steps_per_update),
+        budget=SolveBudget(steps=4 * PPO_SOLVER.steps_per_update),
         seed=seed,
         updates_per_call=2,
     )
@@ -200,6 +211,66 @@ def test_train_records_a_curve_and_is_reproducible():
     assert result.curve[1].soft_return > result.curve[0].soft_return
     assert eqx.tree_equal(result.policy, run(0).policy)
     assert not eqx.tree_equal(result.policy, run(1).policy)
+
+
+class Rewardless(OtherStarts):
+    """The task, without a word on what it pays: whoever asks is told nonsense."""
+
+    has_reward: ClassVar[bool] = False
+
+    def reward(self, observation, action):
+        return jnp.float32(1e6)
+
+
+REWARDLESS = Rewardless(
+    task=MDP,
+    observations=jnp.eye(4, dtype=jnp.float32),
+    count=jnp.int32(4),
+    chance=jnp.float32(0.0),
+    horizon=MDP.horizon,
+)
+
+
+def test_training_needs_no_reward_of_the_environments_own():
+    """True returns are then unknown, and everything else is as it would be."""
+    result = train(
+        REWARDLESS,
+        REWARD,
+        problem=PROBLEM,
+        solver=PPO_SOLVER,
+        policy=UNIFORM,
+        budget=SolveBudget(steps=PPO_SOLVER.steps_per_update),
+    )
+    point = result.curve[-1]
+    assert np.isnan(point.true_return) and np.isnan(point.true_return_error)
+    assert 0 < point.soft_return < 100
+
+
+def test_training_on_no_reward_at_all_is_refused():
+    with pytest.raises(ValueError, match="Rewardless has no reward of its own"):
+        train(REWARDLESS, solver=PPO_SOLVER)
+
+
+def test_nothing_is_known_before_a_solve():
+    """Whatever the fields are: numbers are unknown, and no step was taken."""
+    report = SolveReport.unknown()
+    solved = solve(Exact(), 1, seed=0)[1]
+    types = lambda report: [leaf.dtype for leaf in jax.tree.leaves(report)]
+    assert types(report) == types(solved)
+    assert report.steps == 0
+    numbers = jax.tree.leaves(eqx.tree_at(lambda r: r.steps, report, jnp.nan))
+    assert np.all(np.isnan(numbers))
+    assert not SolveBudget(tolerance=1e9).met(report)
+
+
+def test_each_solver_is_given_a_policy_that_suits_it():
+    for environment in (MDP, LQR()):
+        policy = policy_for(environment, Exact(), key=jr.key(0))
+        Exact().init(environment, policy, key=jr.key(0))
+        assert len(policy.network.layers) == 1
+        network = policy_for(environment, PPO_SOLVER, key=jr.key(0))
+        assert len(network.network.layers) == 3
+    assert policy_for(make("pendulum"), PPO(), key=jr.key(0)).head.bounds == (-2, 2)
 
 
 def test_settings_that_cannot_work_are_refused():

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from hyperirl.environments import make
 from hyperirl.hypergradient import MLIRL
-from hyperirl.inner import AbstractInnerSolver, Report
+from hyperirl.inner import AbstractInnerSolver, SolveReport
 from hyperirl.learning import step
 from hyperirl.policies import AbstractPolicy, softmax_table
 from hyperirl.problem import problem
@@ -43,8 +43,9 @@ class Scripted(AbstractInnerSolver):
         return Counted(policy, jnp.zeros((), jnp.int32))
 
     def run(self, environment, reward, state, problem, num_updates, *, key):
-        gap, nothing = self.gaps[state.solves], jnp.zeros((), jnp.float32)
-        report = Report(*[nothing] * 6, gap, self.error, steps=num_updates)
+        known = self.gaps[state.solves], self.error, num_updates
+        where = lambda r: (r.gap, r.gap_error, r.steps)
+        report = eqx.tree_at(where, SolveReport.unknown(), known)
         return Counted(state.policy, state.solves + 1), report
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
@@ -31,7 +31,7 @@ class Train:
     reward: Path | None = None
     """A reward from `hyperirl learn`; the environment's own by default."""
     solver: Literal["ppo", "sac", "reinforce", "exact"] = "ppo"
-    """exact: soft value iteration (tabular, grid-world) or soft Riccati (lqr)."""
+    """exact: in closed form (tabular, grid-world, and lqr with a quadratic reward)."""
     temperature: float | None = None
     """How much entropy is worth, against the reward; 0.1 by default, 1 for pendulum."""
     discount: float = 0.99
@@ -66,7 +66,7 @@ class Train:
         if temperature is None:
             temperature = environments.usual_temperature(self.env)
         reward = None if self.reward is None else saving.load_reward(self.reward)
-        budget = inner.Budget(self.steps, self.seconds, self.tolerance)
+        budget = inner.SolveBudget(self.steps, self.seconds, self.tolerance)
         with progress_bar(f"Policy for {self.env}", "compiling") as show:
             result = inner.train(
                 environment,
@@ -81,21 +81,22 @@ class Train:
         last = result.curve[-1]
         print(f"{last.steps:,} steps in {last.seconds:.1f} s: {_summary(last)}")
         if self.out is not None:
-            assert isinstance(result.policy, Policy)  # As `default_policy` made it.
+            assert isinstance(result.policy, Policy)  # As `policy_for` made it.
             path = saving.save_policy(result.policy, self.out, overwrite=self.overwrite)
             print(f"Wrote the policy to {path}.")
 
     def _solver(self, environment) -> "AbstractInnerSolver":
         from hyperirl import inner
-        from hyperirl.environments import LQR
 
         if self.solver == "exact":
-            riccati = isinstance(environment, LQR)
-            return inner.SoftRiccati() if riccati else inner.SoftValueIteration()
-        kinds = {"ppo": inner.PPO, "sac": inner.SAC, "reinforce": inner.Reinforce}
+            return inner.Exact()
         rate = self.learning_rate
-        changes = {} if rate is None else {"learning_rate": rate}
-        return kinds[self.solver](**changes)
+        changes: dict[str, Any] = {} if rate is None else {"learning_rate": rate}
+        if self.solver == "ppo":
+            return inner.ppo_for(environment, **changes)
+        return (
+            inner.SAC(**changes) if self.solver == "sac" else inner.Reinforce(**changes)
+        )
 
     def _done(self, point: "Point") -> float:
         """The share of the budget that is used up."""
@@ -107,9 +108,11 @@ class Train:
 
 def _summary(point: "Point") -> str:
     report = point.report
-    gap = float(report.gap)
-    parts = [
-        f"true return {point.true_return:.2f} +- {point.true_return_error:.2f}",
+    true, gap = point.true_return, float(report.gap)
+    parts = []
+    if math.isfinite(true):
+        parts.append(f"true return {true:.2f} +- {point.true_return_error:.2f}")
+    parts += [
         f"entropy {float(report.entropy):.3f}",
         f"gradient {float(report.gradient_norm):.3g} "
         f"+- {float(report.gradient_norm_error):.2g}",

@@ -1,7 +1,6 @@
 """Soft-optimal experts: in closed form where there is one, by PPO elsewhere."""
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,16 +8,14 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from hyperirl import exact
 from hyperirl.demos.practice import scattered
-from hyperirl.environments import LQR, AbstractEnvironment, CartPole, Tabular
-from hyperirl.inner import PPO, Report
+from hyperirl.environments import AbstractEnvironment, CartPole
+from hyperirl.inner import PPO, SolveReport, chunks
 from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.problem import Problem
-from hyperirl.rewards import TableReward
 from hyperirl.spaces import Box
 
 Progress = Callable[[float, str], None]
@@ -63,15 +60,11 @@ def soft_optimal_expert(
     on_progress: Progress | None = None,
 ) -> Expert:
     """The policy that is soft-optimal for the environment's true reward."""
-    match environment:
-        case Tabular():
-            solve = eqx.filter_jit(exact.tabular.soft_optimal_policy)
-            policy = solve(environment, TableReward(environment.rewards), problem)
-            return Expert(policy, "exact: soft value iteration", {})
-        case LQR(max_action=math.inf, max_norm=math.inf):
-            solve = eqx.filter_jit(exact.lqr.soft_optimal_policy)
-            policy = solve(environment, exact.lqr.true_reward(environment), problem)
-            return Expert(policy, "exact: soft Riccati equation", {})
+    closed = exact.closed_form(environment)
+    if closed is not None:
+        solve = eqx.filter_jit(closed.optimal_policy)
+        policy = solve(closed.true_reward(), problem)
+        return Expert(policy, f"exact: {closed.method}", {})
     return _train(environment, problem, effort, key, on_progress)
 
 
@@ -116,21 +109,19 @@ def _train(
     )
     solver = _solver(effort, 0.0, 1.0)
     state = solver.init(_practice(environment, problem, 0.0), policy, key=init_key)
-    ends = np.linspace(0, effort.num_updates, _NUM_CHUNKS + 1).astype(int)
-    report = None
-    for chunk, (start, end) in enumerate(itertools.pairwise(ends)):
-        shares = float(start / ends[-1]), float(end / ends[-1])
-        practice = _practice(environment, problem, shares[0])
-        state, report = _solver(effort, *shares).solve(
+    report = SolveReport.unknown()
+    for i, chunk in enumerate(chunks(effort.num_updates, _NUM_CHUNKS)):
+        practice = _practice(environment, problem, chunk.start)
+        state, report = _solver(effort, chunk.start, chunk.end).solve(
             practice,
             practice.reward,
             state,
             problem,
-            int(end - start),
-            key=jr.fold_in(solve_key, chunk),
+            chunk.num_updates,
+            key=jr.fold_in(solve_key, i),
         )
         if on_progress is not None:
-            on_progress(shares[1], f"soft return {report.soft_return:.2f}")
+            on_progress(chunk.end, f"soft return {report.soft_return:.2f}")
     steps = effort.num_updates * solver.steps_per_update
     description = f"PPO: {effort.num_updates} updates, {steps:,} steps"
     return Expert(state.policy, description, _plain(report) | {"steps": steps})
@@ -149,8 +140,7 @@ def _solver(effort: Effort, start: float, end: float) -> PPO:
     )
 
 
-def _plain(report: Report | None) -> dict[str, Any]:
+def _plain(report: SolveReport) -> dict[str, Any]:
     """The report as numbers; what a solver cannot know is left out."""
-    numbers = {} if report is None else vars(report)
-    plain = {name: float(value) for name, value in numbers.items()}
+    plain = {name: float(value) for name, value in vars(report).items()}
     return {name: value for name, value in plain.items() if math.isfinite(value)}

@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperirl.demos import starting_in
 from hyperirl.environments import AbstractEnvironment, CartPole, Pendulum
-from hyperirl.inner import PPO, Reward, ppo_for
+from hyperirl.inner import PPO, Reward, chunks, ppo_for
 from hyperirl.policies import (
     AbstractPolicy,
     GaussianHead,
@@ -194,29 +193,29 @@ def train_fresh(
     solver = _solver(environment, training, 0.0, 1.0)
     state = solver.init(practice, policy, key=init_key)
     checks = min(training.num_checks, training.num_updates)
-    ends = np.linspace(0, training.num_updates, checks + 1).astype(int)
+    parts = chunks(training.num_updates, checks)
 
     def check(policy: AbstractPolicy, i: int):
         key = jr.fold_in(measure_key, i)
         return _measure(environment, policy, test, training.check_episodes, key)
 
     measured = [check(policy, 0)]
-    for i, (start, end) in enumerate(itertools.pairwise(ends), 1):
-        shares = start / training.num_updates, end / training.num_updates
-        state, _ = _solver(environment, training, *shares).solve(
+    for i, part in enumerate(parts, 1):
+        state, _ = _solver(environment, training, part.start, part.end).solve(
             practice,
             reward,
             state,
             problem,
-            int(end - start),
+            part.num_updates,
             key=jr.fold_in(solve_key, i),
         )
         measured.append(check(state.policy, i))
         if progress is not None:
-            progress(shares[1], f"return {float(jnp.mean(measured[-1][0])):.1f}")
+            progress(part.end, f"return {float(jnp.mean(measured[-1][0])):.1f}")
     mean = lambda draws: float(jnp.mean(draws))
+    updates = itertools.accumulate((part.num_updates for part in parts), initial=0)
     curve = Curve(
-        steps=tuple(int(end) * training.steps_per_update for end in ends),
+        steps=tuple(done * training.steps_per_update for done in updates),
         env_return=tuple(mean(drawn) for drawn, _ in measured),
         nll=tuple(mean(nll) for _, nll in measured),
     )

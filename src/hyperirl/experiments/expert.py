@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from hyperirl import demos, environments
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.experiments.cell import Cell, Result
-from hyperirl.inner import PPO, SAC, Budget, train
+from hyperirl.inner import PPO, SAC, SolveBudget, train
 from hyperirl.policies import AbstractPolicy
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import returns
@@ -55,7 +55,7 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     trained = train(
         environment,
         solver=solver,
-        budget=Budget(steps=steps),
+        budget=SolveBudget(steps=steps),
         seed=settings["seed"],
         num_evaluation_episodes=4,
         updates_per_call=max(1, steps // solver.steps_per_update // 4),

@@ -42,9 +42,37 @@ class Estimate(eqx.Module):
 
 
 class AbstractEstimator(eqx.Module):
-    """Estimates `d L_outer(theta*(phi)) / d phi`."""
+    """Estimates `d L_outer(theta*(phi)) / d phi`.
+
+    Like the transformations of optax, an estimator may remember earlier steps: what it
+    remembers is a state, from `init`, that goes through every `update`.
+    """
+
+    def init(self, reward: Callable, policy: AbstractPolicy) -> PyTree[Array]:
+        """What is remembered before the first step; nothing, by default."""
+        return ()
 
     @abc.abstractmethod
+    def update(
+        self,
+        state: PyTree[Array],
+        policy: AbstractPolicy,
+        reward: Callable,
+        expert: Trajectories,
+        agent: Trajectories,
+        problem: Problem,
+    ) -> tuple[Estimate, PyTree[Array]]:
+        """The hypergradient at a policy that solves the inner problem, and a new state.
+
+        Args:
+            state: What is remembered; the new one has the same structure and shapes.
+            policy: The solution of the inner problem for `reward`.
+            reward: What is being learned.
+            expert: The demonstrations.
+            agent: Trajectories of `policy`; an even number of them.
+            problem: Temperature and discount.
+        """
+
     def __call__(
         self,
         policy: AbstractPolicy,
@@ -53,15 +81,9 @@ class AbstractEstimator(eqx.Module):
         agent: Trajectories,
         problem: Problem,
     ) -> Estimate:
-        """The hypergradient at a policy that solves the inner problem.
-
-        Args:
-            policy: The solution of the inner problem for `reward`.
-            reward: What is being learned.
-            expert: The demonstrations.
-            agent: Trajectories of `policy`; an even number of them.
-            problem: Temperature and discount.
-        """
+        """The hypergradient of one step that remembers nothing."""
+        state = self.init(reward, policy)
+        return self.update(state, policy, reward, expert, agent, problem)[0]
 
 
 class Fisher(AbstractEstimator):
@@ -75,14 +97,15 @@ class Fisher(AbstractEstimator):
     expected: bool = eqx.field(static=True, default=False)
     """Whether `F` has the expectation over actions in closed form."""
 
-    def __call__(
+    def update(
         self,
+        state: tuple[()],
         policy: AbstractPolicy,
         reward: Callable,
         expert: Trajectories,
         agent: Trajectories,
         problem: Problem,
-    ) -> Estimate:
+    ) -> tuple[Estimate, tuple[()]]:
         g = outer_gradient(policy, expert, problem)
         rows = score_rows(policy, agent, problem, expected=self.expected)
         solution = self.solver(rows, g)
@@ -99,25 +122,26 @@ class Fisher(AbstractEstimator):
             ml_irl_cosine=cosine(h, reference),
             solve=solution.info,
         )
-        return Estimate(h, diagnostics)
+        return Estimate(h, diagnostics), state
 
 
 class MLIRL(AbstractEstimator):
     """`h = (1/alpha) (E_pi - E_expert) sum_t gamma^t grad r` (Zeng et al., 2022)."""
 
-    def __call__(
+    def update(
         self,
+        state: tuple[()],
         policy: AbstractPolicy,
         reward: Callable,
         expert: Trajectories,
         agent: Trajectories,
         problem: Problem,
-    ) -> Estimate:
+    ) -> tuple[Estimate, tuple[()]]:
         gradient = lambda part: ml_irl_gradient(reward, expert, part, problem)
         h = gradient(agent)
         one = jnp.ones((), jnp.float32)
         snr = signal_to_noise(jax.vmap(gradient)(halves(agent)))
-        return Estimate(h, Diagnostics(norm(h), snr, one, None))
+        return Estimate(h, Diagnostics(norm(h), snr, one, None)), state
 
 
 def weighted_reward_gradient(

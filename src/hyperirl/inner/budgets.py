@@ -10,12 +10,12 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.inner.solver import AbstractInnerSolver, Report, Reward
+from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
 from hyperirl.problem import Problem
 
 
 @dataclasses.dataclass(frozen=True)
-class Budget:
+class SolveBudget:
     """When to stop; whatever comes first. At least one limit must be given."""
 
     steps: int | None = None
@@ -37,7 +37,7 @@ class Budget:
             if limit is not None and not limit > 0:
                 raise ValueError(f"`{name}` must be positive, got {limit}.")
 
-    def met(self, report: Report) -> bool:
+    def met(self, report: SolveReport) -> bool:
         """Whether the solution is good enough. An unknown gap never is."""
         if self.tolerance is None:
             return False
@@ -45,12 +45,12 @@ class Budget:
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
+class SolveProgress:
     """Where a solve stands."""
 
     steps: int
     seconds: float
-    report: Report
+    report: SolveReport
 
 
 def solve_until(
@@ -59,12 +59,12 @@ def solve_until(
     reward: Reward,
     state: Any,
     problem: Problem,
-    budget: Budget,
+    budget: SolveBudget,
     *,
     key: PRNGKeyArray,
     updates_per_call: int = 10,
-    callback: Callable[[Any, Progress], None] | None = None,
-) -> tuple[Any, Progress]:
+    callback: Callable[[Any, SolveProgress], None] | None = None,
+) -> tuple[Any, SolveProgress]:
     """Calls `solver.solve` until the budget is used up or its tolerance is met.
 
     The tolerance is looked at on fresh experience after every call, so it is met by
@@ -94,7 +94,7 @@ def solve_until(
             )
         )
         calls, steps = calls + 1, steps + int(report.steps)
-        progress = Progress(steps, time.monotonic() - began, report)
+        progress = SolveProgress(steps, time.monotonic() - began, report)
         if callback is not None:
             callback(state, progress)
         exact = solver.steps_per_update == 0  # Once is enough.

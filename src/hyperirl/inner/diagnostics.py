@@ -143,6 +143,9 @@ def conjugate_gradients(product, b: Float[Array, " dim"], num_iterations: int):
 
     Few steps regularize: directions that matter little to the policy are left alone.
     """
+    # Apart from `curvature`, whose solver has the opposite aims: it is damped, goes on
+    # until a true residual in float64 is small, and reads rows that are not formed
+    # here. This one is inside every report, and must be quick to compile and to run.
 
     def step(carry, _):
         x, r, p, rr = carry

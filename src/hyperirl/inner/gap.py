@@ -3,21 +3,20 @@
 For any policy the gap is `alpha E_pi sum_t gamma^t KL(pi(. | s_t), pi*(. | s_t))`, with
 `pi*` the soft-optimal policy.
 
-- Tabular MDPs: computed from that, by linear algebra. The error is 0.
-- LQR with a quadratic reward: `pi*` is exact, the states are those of the batch. The
-  error is that of sampling them.
-- Everything else: Newton's decrement (see `diagnostics`), which knows the policy class,
-  and means what it says only near the optimum. Far away it can be much too large.
+- The closed form knows the gap (finite MDPs): that is it. The error is 0.
+- It knows `pi*` only (LQR): the states are those of the batch. The error is that of
+  sampling them.
+- No closed form for environment and reward: Newton's decrement (see `diagnostics`),
+  which knows the policy class, and means what it says only near the optimum. Far away
+  it can be much too large.
 """
-
-import math
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from hyperirl import exact
-from hyperirl.environments import LQR, AbstractEnvironment, Tabular
+from hyperirl.environments import AbstractEnvironment
 from hyperirl.inner.acting import Batch, distributions
 from hyperirl.inner.diagnostics import (
     GradientEstimate,
@@ -27,23 +26,8 @@ from hyperirl.inner.diagnostics import (
     standard_error,
 )
 from hyperirl.inner.solver import Reward
-from hyperirl.policies import AbstractPolicy, Categorical, Gaussian
+from hyperirl.policies import AbstractPolicy, Gaussian
 from hyperirl.problem import Problem
-from hyperirl.rewards import QuadraticReward, TableReward
-
-
-def true_reward(environment: AbstractEnvironment) -> Reward:
-    """The environment's own reward, in the form that exact answers know."""
-    if isinstance(environment, LQR) and _closed_form(environment):
-        return exact.lqr.true_reward(environment)
-    if isinstance(environment, Tabular):
-        return TableReward(environment.rewards)
-    return environment.reward
-
-
-def _closed_form(environment: LQR) -> bool:
-    """Whether nothing is clipped and no state ends an episode."""
-    return math.isinf(environment.max_action) and math.isinf(environment.max_norm)
 
 
 def optimality_gap(
@@ -55,28 +39,13 @@ def optimality_gap(
     problem: Problem,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """The gap and its standard error, by the best way there is."""
-    if isinstance(environment, Tabular):
-        return tabular_gap(environment, reward, policy, problem)
-    if (
-        isinstance(environment, LQR)
-        and _closed_form(environment)
-        and isinstance(reward, QuadraticReward)
-    ):
-        best = exact.lqr.soft_optimal_policy(environment, reward, problem)
-        return divergence(policy, best, batch, problem)
-    return newton_decrement(policy, batch, gradient, problem)
-
-
-def tabular_gap(
-    environment: Tabular, reward: Reward, policy: AbstractPolicy, problem: Problem
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Exact, for a policy of any kind on a finite MDP."""
-    states = jnp.arange(environment.num_states, dtype=jnp.int32)
-    chosen = distributions(policy, jax.vmap(environment.observe)(states))
-    assert isinstance(chosen, Categorical)
-    table = exact.tabular.reward_table(environment, reward)
-    gap = exact.tabular.optimality_gap(environment, chosen.logits, table, problem)
-    return gap.astype(jnp.float32), jnp.zeros((), jnp.float32)
+    closed = exact.closed_form(environment)
+    if closed is None or not closed.handles(reward):
+        return newton_decrement(policy, batch, gradient, problem)
+    gap = closed.gap(policy, reward, problem)
+    if gap is not None:
+        return gap.astype(jnp.float32), jnp.zeros((), jnp.float32)
+    return divergence(policy, closed.optimal_policy(reward, problem), batch, problem)
 
 
 def divergence(

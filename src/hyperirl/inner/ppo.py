@@ -31,8 +31,8 @@ from hyperirl.inner.descent import descend, descend_with, moments
 from hyperirl.inner.report import SoftValues, report_on, soft_values
 from hyperirl.inner.solver import (
     AbstractInnerSolver,
-    Report,
     Reward,
+    SolveReport,
     hyperparameter,
     repeat,
 )
@@ -116,7 +116,7 @@ class PPO(AbstractInnerSolver):
         num_updates: Int[Array, ""],
         *,
         key: PRNGKeyArray,
-    ) -> tuple[PPOState, Report]:
+    ) -> tuple[PPOState, SolveReport]:
         total = jnp.maximum(num_updates, 1).astype(jnp.float32)
 
         def body(i: Int[Array, ""], state: PPOState) -> PPOState:

@@ -24,8 +24,8 @@ from hyperirl.inner.diagnostics import discounts
 from hyperirl.inner.report import report_on, soft_rewards
 from hyperirl.inner.solver import (
     AbstractInnerSolver,
-    Report,
     Reward,
+    SolveReport,
     hyperparameter,
     repeat,
 )
@@ -121,7 +121,7 @@ class Reinforce(AbstractInnerSolver):
         num_updates: Int[Array, ""],
         *,
         key: PRNGKeyArray,
-    ) -> tuple[ReinforceState, Report]:
+    ) -> tuple[ReinforceState, SolveReport]:
         total = jnp.maximum(num_updates, 1).astype(jnp.float32)
 
         def body(i: Int[Array, ""], carry):

@@ -16,7 +16,7 @@ from hyperirl.inner.advantages import generalized_advantages, value_errors
 from hyperirl.inner.critic import Critic, fit
 from hyperirl.inner.diagnostics import inner_gradient
 from hyperirl.inner.gap import optimality_gap
-from hyperirl.inner.solver import Report, Reward
+from hyperirl.inner.solver import Reward, SolveReport
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
 
@@ -112,7 +112,7 @@ def report_on(
     advantages: Float[Array, "steps envs"],
     kl: Float[Array, ""],
     steps: Int[Array, ""],
-) -> Report:
+) -> SolveReport:
     """From experience of the policy that no update has used.
 
     The soft return is the mean value of the states in which episodes of the batch
@@ -125,7 +125,7 @@ def report_on(
     )
     entropy = jax.vmap(jax.vmap(policy.entropy))(batch.observations)
     first = (batch.times == 0).astype(jnp.float32)
-    return Report(
+    return SolveReport(
         gradient_norm=gradient.norm,
         gradient_norm_error=gradient.norm_error,
         gradient_norm_squared=gradient.norm_squared,

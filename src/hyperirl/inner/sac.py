@@ -26,8 +26,8 @@ from hyperirl.inner.descent import descend, moments
 from hyperirl.inner.report import report_on, soft_values
 from hyperirl.inner.solver import (
     AbstractInnerSolver,
-    Report,
     Reward,
+    SolveReport,
     hyperparameter,
     repeat,
 )
@@ -111,7 +111,7 @@ class SAC(AbstractInnerSolver):
         num_updates: Int[Array, ""],
         *,
         key: PRNGKeyArray,
-    ) -> tuple[SACState, Report]:
+    ) -> tuple[SACState, SolveReport]:
         total = jnp.maximum(num_updates, 1).astype(jnp.float32)
         loop_key, report_key = jr.split(key)
 

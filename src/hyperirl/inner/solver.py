@@ -1,6 +1,7 @@
 """What every inner solver offers, and what it says about its answer."""
 
 import abc
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ def hyperparameter(default: float):
     return eqx.field(converter=as_array, default_factory=lambda: as_array(default))
 
 
-class Report(eqx.Module):
+class SolveReport(eqx.Module):
     """How well the inner problem is solved, at the policy that is returned.
 
     Quantities are those of `L_inner = E sum_t gamma^t (alpha log pi - r)`, estimated
@@ -40,6 +41,13 @@ class Report(eqx.Module):
     gap_error: Float[Array, ""]  # ...with this standard error (0: exact).
     steps: Int[Array, ""]  # Environment steps of this solve.
 
+    @classmethod
+    def unknown(cls) -> "SolveReport":
+        """The report before anything is solved."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        numbers = dict.fromkeys(names, jnp.full((), jnp.nan, jnp.float32))
+        return cls(**numbers | {"steps": jnp.zeros((), jnp.int32)})
+
 
 class AbstractInnerSolver(eqx.Module):
     """Minimizes `L_inner` over the parameters of a policy, for a given reward.
@@ -52,6 +60,12 @@ class AbstractInnerSolver(eqx.Module):
     @abc.abstractmethod
     def steps_per_update(self) -> int:
         """Environment steps taken for one update."""
+
+    def required_policy(
+        self, environment: AbstractEnvironment
+    ) -> AbstractPolicy | None:
+        """A policy of the only class that will do; None if any differentiable one."""
+        return None
 
     @abc.abstractmethod
     def init(
@@ -73,7 +87,7 @@ class AbstractInnerSolver(eqx.Module):
         num_updates: Int[Array, ""],
         *,
         key: PRNGKeyArray,
-    ) -> tuple[Any, Report]:
+    ) -> tuple[Any, SolveReport]:
         """What `solve` compiles."""
 
     def solve(
@@ -85,7 +99,7 @@ class AbstractInnerSolver(eqx.Module):
         num_updates: int | Int[Array, ""],
         *,
         key: PRNGKeyArray,
-    ) -> tuple[Any, Report]:
+    ) -> tuple[Any, SolveReport]:
         """Improves `state.policy` by `num_updates` updates, in one compiled call.
 
         Compiled once for each combination of sizes: other reward parameters, another

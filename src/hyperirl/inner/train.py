@@ -10,19 +10,12 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from hyperirl.environments import LQR, AbstractEnvironment, Tabular
-from hyperirl.inner.budgets import Budget, Progress, solve_until
-from hyperirl.inner.exact import SoftRiccati, SoftValueIteration
-from hyperirl.inner.gap import true_reward
-from hyperirl.inner.ppo import PPO
-from hyperirl.inner.solver import AbstractInnerSolver, Report, Reward
-from hyperirl.policies import (
-    AbstractPolicy,
-    linear_gaussian,
-    log_probs,
-    mlp_policy,
-    softmax_table,
-)
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.inner.budgets import SolveBudget, SolveProgress, solve_until
+from hyperirl.inner.exact import true_reward
+from hyperirl.inner.ppo import ppo_for
+from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
+from hyperirl.policies import AbstractPolicy, log_probs, mlp_policy
 from hyperirl.problem import Problem
 from hyperirl.problem import problem as make_problem
 from hyperirl.rewards import rewards_of
@@ -37,20 +30,20 @@ class Point:
 
     steps: int  # Of training so far.
     seconds: float  # Of training so far, without the evaluation.
-    true_return: float  # Undiscounted, of the environment's own reward...
+    true_return: float  # Undiscounted, of the environment's own reward if it has one...
     true_return_error: float  # ...with its standard error.
     soft_return: float  # Discounted, of the trained reward and entropy, until cut off.
-    report: Report
+    report: SolveReport
 
 
 @dataclasses.dataclass(frozen=True)
-class Training:
+class TrainedPolicy:
     """A trained policy, and how it got there."""
 
     policy: AbstractPolicy
     state: Any  # The solver's, to go on from.
     curve: tuple[Point, ...]
-    report: Report
+    report: SolveReport
 
 
 def train(
@@ -60,19 +53,19 @@ def train(
     problem: Problem | None = None,
     solver: AbstractInnerSolver | None = None,
     policy: AbstractPolicy | None = None,
-    budget: Budget | None = None,
+    budget: SolveBudget | None = None,
     seed: int = 0,
     num_evaluation_episodes: int = 64,
     updates_per_call: int = 10,
     callback: Callable[[Point], None] | None = None,
-) -> Training:
+) -> TrainedPolicy:
     """Trains a policy on a reward from scratch, at a fixed temperature.
 
     Args:
         environment: Where to act.
         reward: What to maximize; the environment's own by default.
         problem: Temperature and discount; 0.1 and 0.99 by default.
-        solver: How; `PPO()` by default.
+        solver: How; by default PPO with the settings of `ppo_for`.
         policy: Where to start; by default one that suits environment and solver.
         budget: When to stop; 500,000 steps by default.
         seed: Decides everything random.
@@ -82,15 +75,15 @@ def train(
     """
     reward = true_reward(environment) if reward is None else reward
     problem = make_problem() if problem is None else problem
-    solver = PPO() if solver is None else solver
-    budget = Budget(steps=500_000) if budget is None else budget
+    solver = ppo_for(environment) if solver is None else solver
+    budget = SolveBudget(steps=500_000) if budget is None else budget
     policy_key, state_key, solve_key, evaluation_key = jr.split(jr.key(seed), 4)
     if policy is None:
-        policy = default_policy(environment, solver, key=policy_key)
+        policy = policy_for(environment, solver, key=policy_key)
     state = solver.init(environment, policy, key=state_key)
     curve, evaluating = [], 0.0
 
-    def record(state: Any, progress: Progress) -> None:
+    def record(state: Any, progress: SolveProgress) -> None:
         nonlocal evaluating
         began = time.monotonic()
         key = jr.fold_in(evaluation_key, len(curve))
@@ -117,10 +110,10 @@ def train(
         updates_per_call=updates_per_call,
         callback=record,
     )
-    return Training(state.policy, state, tuple(curve), progress.report)
+    return TrainedPolicy(state.policy, state, tuple(curve), progress.report)
 
 
-def default_policy(
+def policy_for(
     environment: AbstractEnvironment, solver: AbstractInnerSolver, *, key: PRNGKeyArray
 ) -> AbstractPolicy:
     """The kind of policy a solver needs; else two hidden tanh layers of 32 or 64.
@@ -129,12 +122,9 @@ def default_policy(
     covariance.
     """
     size, space = environment.observation_size, environment.action_space
-    if isinstance(solver, SoftValueIteration) and isinstance(environment, Tabular):
-        return softmax_table(jnp.zeros(environment.rewards.shape, jnp.float32))
-    if isinstance(solver, SoftRiccati) and isinstance(environment, LQR):
-        act = environment.B.shape[1]
-        gain = jnp.zeros((act, size), jnp.float32)
-        return linear_gaussian(gain, jnp.eye(act, dtype=jnp.float32))
+    required = solver.required_policy(environment)
+    if required is not None:
+        return required
     if not isinstance(space, Box):
         return mlp_policy(size, space, hidden=(32, 32), key=key)
     if jnp.isfinite(space.high):
@@ -151,10 +141,15 @@ def _evaluate(
     num_episodes: int,
     key: PRNGKeyArray,
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    """Mean true return, its standard error, and mean discounted soft return."""
+    """Mean true return, its standard error, and mean discounted soft return.
+
+    The first two are NaN where the environment has no reward of its own.
+    """
     episodes = rollout(environment, policy, num_episodes, key=key)
-    assert episodes.rewards is not None
-    true = returns(episodes, episodes.rewards)
+    true = jnp.full(num_episodes, jnp.nan, jnp.float32)
+    if getattr(environment, "has_reward", True):
+        assert episodes.rewards is not None
+        true = returns(episodes, episodes.rewards)
     rewards = rewards_of(reward, episodes).astype(jnp.float32)
     soft = rewards - problem.temperature * log_probs(policy, episodes)
     error = jnp.std(true) / num_episodes**0.5

@@ -5,7 +5,7 @@ import jax.random as jr
 import optax
 from jaxtyping import PRNGKeyArray
 
-from hyperirl import curvature, demos, environments
+from hyperirl import curvature, demos, environments, inner
 from hyperirl.cloning import clone
 from hyperirl.demos import Demos, check_against, starting_in
 from hyperirl.demos.splitting import Parts
@@ -27,8 +27,6 @@ from hyperirl.inner import (
     AbstractInnerSolver,
     Reinforce,
     RunningMean,
-    SoftRiccati,
-    SoftValueIteration,
     ppo_for,
 )
 from hyperirl.learning.config import LearnConfig
@@ -160,8 +158,7 @@ def make_inner(
                 baseline=RunningMean(), num_episodes=20, horizon=environment.horizon
             )
         case "exact":
-            tabular = isinstance(environment, environments.Tabular)
-            return SoftValueIteration() if tabular else SoftRiccati()
+            return inner.Exact()
     raise ValueError(f"There is no inner solver {config.inner!r}.")
 
 

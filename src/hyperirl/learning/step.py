@@ -24,7 +24,7 @@ from hyperirl.hypergradient import (
     outer_loss,
     policy_nll,
 )
-from hyperirl.inner import AbstractInnerSolver, Report
+from hyperirl.inner import AbstractInnerSolver, SolveReport
 from hyperirl.learning.rate import Rate, with_rate
 from hyperirl.metrics import StepMetrics
 from hyperirl.networks import partition
@@ -267,7 +267,7 @@ def keep_best(best: Best, nll: Float[Array, ""], *, reward, policy) -> Best:
 
 def _solve(
     learner: Learner, state: LearnState, key: PRNGKeyArray
-) -> tuple[Any, Report, Int[Array, ""]]:
+) -> tuple[Any, SolveReport, Int[Array, ""]]:
     """The inner solver's state, its report, and how many updates it took.
 
     The hypergradient is one only near the inner optimum, so the solver is run again
@@ -299,7 +299,7 @@ def _solve(
 
     # The first solve is in the loop too: outside, all of it would be compiled twice.
     zero = jnp.zeros((), jnp.int32)
-    nothing = Report(*[jnp.zeros((), jnp.float32)] * 8, steps=zero)
+    nothing = SolveReport.unknown()
     count, arrays, report = jax.lax.while_loop(
         unfinished, solve, (zero, arrays, nothing)
     )
@@ -311,7 +311,7 @@ def _running_mean(old: Float[Array, ""], new: Float[Array, ""]) -> Float[Array, 
     return jnp.where(jnp.isnan(old), new, 0.8 * old + 0.2 * new)
 
 
-def _of_inner(report: Report) -> dict[str, Array]:
+def _of_inner(report: SolveReport) -> dict[str, Array]:
     """How well the inner problem was solved."""
     return {
         "inner_gap": report.gap,

@@ -4,6 +4,7 @@ They hold for unclipped actions and episodes that no state ends; `max_action` an
 `max_norm` of the environment are not looked at.
 """
 
+from hyperirl.exact.lqr.closed import LQRClosedForm as LQRClosedForm
 from hyperirl.exact.lqr.gradients import fisher as fisher
 from hyperirl.exact.lqr.gradients import hypergradient as hypergradient
 from hyperirl.exact.lqr.gradients import (
@@ -13,6 +14,7 @@ from hyperirl.exact.lqr.gradients import ml_irl_gradient as ml_irl_gradient
 from hyperirl.exact.lqr.gradients import parameters as parameters
 from hyperirl.exact.lqr.moments import Moments as Moments
 from hyperirl.exact.lqr.moments import demo_moments as demo_moments
+from hyperirl.exact.lqr.moments import divergence as divergence
 from hyperirl.exact.lqr.moments import expected_return as expected_return
 from hyperirl.exact.lqr.moments import gain_and_scale as gain_and_scale
 from hyperirl.exact.lqr.moments import inner_loss as inner_loss

@@ -149,10 +149,15 @@ def optimality_gap(
     """
     problem = float64(problem)
     own = moments(lqr, policy, problem.discount)
+    best = exact_policy(lqr, reward, problem)
+    return problem.temperature * divergence(policy, best, own)
+
+
+def divergence(policy: Policy, other: Policy, moments: Moments) -> Float[Array, ""]:
+    """`E sum_t gamma^t KL(policy, other)` over the states that have these moments."""
     K, C = gain_and_scale(policy)
-    best_K, best_C = gain_and_scale(exact_policy(lqr, reward, problem))
+    other_K, other_C = gain_and_scale(other)
     zero = jnp.zeros(C.shape[0])
-    spread = Gaussian(zero, C).kl(Gaussian(zero, best_C))
-    apart = solve_triangular(best_C, K - best_K, lower=True)
-    distance = 0.5 * jnp.trace(apart @ own.states @ apart.T)
-    return problem.temperature * (own.weight * spread + distance)
+    spread = Gaussian(zero, C).kl(Gaussian(zero, other_C))
+    apart = solve_triangular(other_C, K - other_K, lower=True)
+    return moments.weight * spread + 0.5 * jnp.trace(apart @ moments.states @ apart.T)

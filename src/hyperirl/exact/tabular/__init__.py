@@ -1,5 +1,6 @@
 """Exact answers for finite MDPs (`hyperirl.environments.Tabular`)."""
 
+from hyperirl.exact.tabular.closed import TabularClosedForm as TabularClosedForm
 from hyperirl.exact.tabular.episodes import enumerate_episodes as enumerate_episodes
 from hyperirl.exact.tabular.losses import cross_derivative as cross_derivative
 from hyperirl.exact.tabular.losses import fisher as fisher

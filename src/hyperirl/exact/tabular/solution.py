@@ -20,7 +20,6 @@ from hyperirl.environments import Tabular
 from hyperirl.exact._float64 import float64
 from hyperirl.policies import Policy, softmax_table
 from hyperirl.problem import Problem
-from hyperirl.rewards import AbstractReward
 
 _TOLERANCE = 1e-9  # Two more Newton steps follow, each squaring the error.
 _MAX_STEPS = 200
@@ -137,7 +136,7 @@ def finite_soft_value_iteration(
 
 
 def soft_optimal_policy(
-    mdp: Tabular, reward: AbstractReward, problem: Problem
+    mdp: Tabular, reward: Callable[[Array, Array], Array], problem: Problem
 ) -> Policy:
     """The soft-optimal policy for any reward function, in the environment's precision.
 
