@@ -11,7 +11,8 @@ ROOT = pathlib.Path(hyperirl.__file__).parent
 
 # Lowest first: a module may import those of earlier rows, and not of its own.
 LAYERS = [
-    {"_jax", "networks", "problem", "runs", "spaces", "trajectories"},
+    {"_jax", "describing", "problem", "runs", "spaces", "trajectories"},
+    {"networks", "steps"},
     {"curvature", "environments"},
     {"policies", "rewards"},
     {"cloning", "rollout", "saving"},
