@@ -66,9 +66,13 @@ def each_step(
         arguments.append(_as_action(what, module, action, observation.shape))
     if key is not None:
         arguments.append(jr.split(key, batch) if batch else key)
-    leaves = jax.tree.leaves((module, arguments))
-    inside = any(isinstance(leaf, Tracer) for leaf in leaves)
-    return (_run if inside else _compiled)(function, module, arguments)
+    run = _run if _is_traced((module, arguments)) else _compiled
+    return run(function, module, arguments)
+
+
+def _is_traced(tree: Any) -> bool:
+    """Whether a program that this is part of is being compiled."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def _run(function: Callable, module: Any, arguments: list[Array]) -> Any:
@@ -112,22 +116,22 @@ def _as_action(
     if space is None:
         return array
     if isinstance(space, Discrete):
-        return _as_choice(what, array, space)
+        _check_known(what, array.dtype, action, space)
+        return array if isinstance(array, Tracer) else array.astype(jnp.int32)
     return _as_floats(array, module)
 
 
-def _as_choice(what: str, action: Array, space: Discrete) -> Array:
-    """Checked if it is known already, as it is not while a program is compiled."""
+def _check_known(what: str, dtype: np.dtype, action: Numbers, space: Discrete) -> None:
+    """Refuses what is no choice, as far as it is known while a program is compiled."""
     wanted = f"This {what} reads actions as integers from 0 to {space.num_actions - 1}"
-    if not jnp.issubdtype(action.dtype, jnp.integer):
-        raise ValueError(f"{wanted}, got {action.dtype}.")
-    if isinstance(action, Tracer):
-        return action
+    if not jnp.issubdtype(dtype, jnp.integer):
+        raise ValueError(f"{wanted}, got {dtype}.")
+    if _is_traced(action):
+        return
     numbers = np.asarray(action)
     wrong = numbers[(numbers < 0) | (numbers >= space.num_actions)]
     if wrong.size:
         raise ValueError(f"{wanted}, got {wrong[0]}.")
-    return action.astype(jnp.int32)
 
 
 def _as_array(what: str, name: str, module: Reader, numbers: Numbers) -> Array:
