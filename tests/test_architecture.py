@@ -11,8 +11,9 @@ ROOT = pathlib.Path(hyperirl.__file__).parent
 
 # Lowest first: a module may import those of earlier rows, and not of its own.
 LAYERS = [
-    {"_jax", "metrics", "networks", "problem", "runs", "spaces", "trajectories"},
-    {"curvature", "environments", "verdict"},
+    {"_jax", "describing", "metrics", "problem", "runs", "spaces", "trajectories"},
+    {"networks", "steps", "verdict"},
+    {"curvature", "environments"},
     {"policies", "rewards"},
     {"cloning", "rollout", "saving"},
     {"exact"},

@@ -9,6 +9,7 @@ gradient itself.
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,9 +18,15 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, DTypeLike, Float, PRNGKeyArray, PyTree
 
+from hyperirl.describing import Fields, describe_array
 
-class Normalizer(eqx.Module):
-    """Shifts and scales inputs; its numbers are data and are never trained."""
+
+class AbstractData(eqx.Module):
+    """A module whose numbers are data: they are never trained."""
+
+
+class Normalizer(AbstractData):
+    """Shifts and scales inputs."""
 
     mean: Float[Array, " size"]
     scale: Float[Array, " size"]
@@ -27,6 +34,19 @@ class Normalizer(eqx.Module):
     def __call__(self, x: Float[Array, " size"]) -> Float[Array, " size"]:
         """`(x - mean) / scale`."""
         return (x - self.mean) / self.scale
+
+    def describe(self) -> dict[str, Any]:
+        """As plain values."""
+        parts = {"mean": self.mean, "scale": self.scale}
+        return {name: describe_array(array) for name, array in parts.items()}
+
+    @classmethod
+    def rebuild(cls, fields: Fields) -> "Normalizer":
+        """From plain values."""
+        mean, scale = fields.array("mean", 1), fields.array("scale", 1)
+        if mean.shape != scale.shape:
+            raise ValueError("the normalizer has shapes that do not fit")
+        return cls(mean, scale)
 
 
 def masked_normalizer(
@@ -49,8 +69,8 @@ def masked_normalizer(
 
 
 def trainable(module: PyTree) -> PyTree:
-    """A filter, in Equinox's sense: floating-point arrays outside any `Normalizer`."""
-    frozen = lambda node: isinstance(node, Normalizer)
+    """A filter, in Equinox's sense: floating-point arrays that are no data."""
+    frozen = lambda node: isinstance(node, AbstractData)
     keep = lambda node: not frozen(node) and eqx.is_inexact_array(node)
     return jax.tree.map(keep, module, is_leaf=frozen)
 
@@ -99,6 +119,16 @@ class MLP(eqx.Module):
         )
         self.activation = activation
 
+    @property
+    def input_size(self) -> int:
+        """The length of an input."""
+        return self.layers[0].weight.shape[1]
+
+    @property
+    def output_size(self) -> int:
+        """The length of an output."""
+        return self.layers[-1].weight.shape[0]
+
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         """The output for one input."""
         for layer in self.layers[:-1]:
@@ -123,6 +153,30 @@ class MLP(eqx.Module):
             delta = slope * (layer.weight.T @ delta)
             deltas.append(delta)
         return list(zip(activations, deltas[::-1], strict=True))
+
+    def describe(self) -> dict[str, Any]:
+        """As plain values."""
+        if self.activation is not jnp.tanh:
+            name = getattr(self.activation, "__name__", repr(self.activation))
+            raise ValueError(
+                f"The network has the activation `{name}`, and only `jax.numpy.tanh` "
+                "is known when it is loaded again; use that, or save the arrays with "
+                "`hyperirl.runs.save_arrays`."
+            )
+        weights = [layer.weight for layer in self.layers]
+        return {
+            "sizes": [self.input_size, *(weight.shape[0] for weight in weights)],
+            "use_bias": self.layers[0].bias is not None,
+            "dtype": str(weights[0].dtype),
+            "activation": "tanh",
+        }
+
+    @classmethod
+    def rebuild(cls, fields: Fields) -> "MLP":
+        """From plain values."""
+        fields.choice("activation", "tanh")
+        sizes, use_bias = fields.sizes("sizes"), fields.take("use_bias", bool)
+        return cls(sizes, key=jr.key(0), use_bias=use_bias, dtype=fields.dtype())
 
 
 def linear_map(weight: Float[Array, "out in"]) -> MLP:

@@ -33,3 +33,15 @@ class Box:
 
 
 ActionSpace = Discrete | Box
+
+
+def uniform_entropy(space: ActionSpace) -> float:
+    """The entropy of the uniform policy: the log of how many choices there are.
+
+    For a box it is the log of its volume. A box without bounds has no uniform policy;
+    for it this is 0.
+    """
+    if isinstance(space, Discrete):
+        return math.log(space.num_actions)
+    width = space.high - space.low
+    return space.size * math.log(width) if math.isfinite(width) else 0.0

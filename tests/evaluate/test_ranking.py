@@ -20,7 +20,13 @@ from hyperirl.evaluate import (
 )
 from hyperirl.evaluate.ranking import RandomPolicy, scaled_to
 from hyperirl.policies import linear_gaussian, softmax_table
-from hyperirl.rewards import QuadraticReward, fit_normalizer, mlp_reward
+from hyperirl.rewards import (
+    QuadraticReward,
+    TableReward,
+    fit_normalizer,
+    mlp_reward,
+    standalone,
+)
 from hyperirl.rollout import rollout
 from hyperirl.spaces import Discrete
 from hyperirl.trajectories import returns
@@ -147,6 +153,14 @@ def test_untrained_rewards_keep_the_architecture_and_the_normalizer(falling):
     eye = jnp.eye(2, dtype=jnp.float32)
     other = untrained(QuadraticReward(eye, eye), jr.key(1))
     assert not jnp.allclose(other.state_root, eye)
+
+
+def test_an_untrained_reward_keeps_its_level():
+    """It is data: drawn anew it would say something about staying alive."""
+    soft = TableReward(jnp.zeros((3, 2), jnp.float32))
+    fresh = untrained(standalone(soft, Discrete(2), 0.5), jr.key(1))
+    assert fresh.level == jnp.float32(0.5 * np.log(2))
+    assert jnp.all(fresh.soft.table != 0)
 
 
 def test_too_few_levels_are_refused():

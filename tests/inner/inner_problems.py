@@ -32,7 +32,7 @@ class CountedReward(AbstractReward):
     table: TableReward
     traces: Counter = eqx.field(static=True)
 
-    def __call__(self, observation, action):
+    def value(self, observation, action):
         self.traces.append(None)
         return self.table(observation, action)
 

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.inner import Reward
-from hyperirl.networks import MLP, Normalizer
+from hyperirl.networks import MLP, AbstractData
 from hyperirl.policies import AbstractDistribution, AbstractPolicy
 from hyperirl.rewards import AbstractReward, rewards_of
 from hyperirl.rollout import rollout
@@ -229,7 +229,7 @@ def untrained(reward: AbstractReward, key: PRNGKeyArray) -> AbstractReward:
     Networks start the way they always do; tables, weights and roots are standard
     normal.
     """
-    whole = lambda node: isinstance(node, MLP | Normalizer)
+    whole = lambda node: isinstance(node, MLP | AbstractData)
     nodes, structure = jax.tree.flatten(reward, is_leaf=whole)
     keys = jr.split(key, len(nodes))
     fresh = [_redraw(node, key) for node, key in zip(nodes, keys, strict=True)]

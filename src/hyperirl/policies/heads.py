@@ -7,7 +7,7 @@ the Fisher information of the distribution with respect to `z`, as a factor `L` 
 
 import abc
 import math
-from typing import Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import equinox as eqx
 import jax
@@ -16,18 +16,25 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
+from hyperirl.describing import Fields
 from hyperirl.policies.distributions import (
     AbstractDistribution,
     Categorical,
     Gaussian,
     SquashedGaussian,
 )
+from hyperirl.spaces import ActionSpace, Box, Discrete
 
 Covariance = Literal["diagonal", "full", "state"]
 
 
 class AbstractHead(eqx.Module):
     """Maps the outputs of a policy to a distribution."""
+
+    @property
+    @abc.abstractmethod
+    def action_space(self) -> ActionSpace:
+        """What the actions of the distribution are."""
 
     @property
     @abc.abstractmethod
@@ -53,7 +60,12 @@ class AbstractHead(eqx.Module):
 class CategoricalHead(AbstractHead):
     """`z` are the logits."""
 
+    kind: ClassVar[str] = "categorical"
     num_actions: int = eqx.field(static=True)
+
+    @property
+    def action_space(self) -> Discrete:
+        return Discrete(self.num_actions)
 
     @property
     def network_size(self) -> int:
@@ -71,6 +83,15 @@ class CategoricalHead(AbstractHead):
         p = jax.nn.softmax(z)
         return (jnp.eye(z.size, dtype=z.dtype) - p[:, None]) * jnp.sqrt(p)[None, :]
 
+    def describe(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"num_actions": self.num_actions}
+
+    @classmethod
+    def rebuild(cls, fields: Fields) -> "CategoricalHead":
+        """From plain values."""
+        return cls(fields.take("num_actions", int))
+
 
 class GaussianHead(AbstractHead):
     """`z` are the mean and the log-scale, or the scale's Cholesky factor.
@@ -81,6 +102,7 @@ class GaussianHead(AbstractHead):
     action is squashed into that box by tanh.
     """
 
+    kind: ClassVar[str] = "gaussian"
     size: int = eqx.field(static=True)
     covariance: Covariance = eqx.field(static=True, default="diagonal")
     bounds: tuple[float, float] | None = eqx.field(static=True, default=None)
@@ -97,6 +119,20 @@ class GaussianHead(AbstractHead):
                 "Actions can be squashed only into a finite box, got "
                 f"{self.bounds}. Leave them unsquashed, or give the space bounds."
             )
+        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
+            raise ValueError(
+                f"`bounds` are the lowest action and a higher one, got {self.bounds}."
+            )
+        low, high = self.log_scale_bounds
+        if not low <= high:  # Also catches NaN.
+            raise ValueError(
+                "`log_scale_bounds` are the lowest and the highest log-scale, got "
+                f"{self.log_scale_bounds}."
+            )
+
+    @property
+    def action_space(self) -> Box:
+        return Box(self.size) if self.bounds is None else Box(self.size, *self.bounds)
 
     @property
     def network_size(self) -> int:
@@ -143,3 +179,21 @@ class GaussianHead(AbstractHead):
         pairs = [(i, j) for i in range(self.size) for j in range(i + 1)]
         columns = [scale_scores(i, j) for i, j in pairs if full or i == j]
         return jax.scipy.linalg.block_diag(inverse, jnp.stack(columns, axis=1))
+
+    def describe(self) -> dict[str, Any]:
+        """As plain values; None in `log_scale_bounds` is no bound on that side."""
+        finite = [float(x) if math.isfinite(x) else None for x in self.log_scale_bounds]
+        return {
+            "size": self.size,
+            "covariance": self.covariance,
+            "bounds": None if self.bounds is None else [float(x) for x in self.bounds],
+            "log_scale_bounds": finite,
+        }
+
+    @classmethod
+    def rebuild(cls, fields: Fields) -> "GaussianHead":
+        """From plain values."""
+        size = fields.take("size", int)
+        covariance = fields.choice("covariance", *get_args(Covariance))
+        bounds = fields.optional("bounds", fields.interval)
+        return cls(size, covariance, bounds, fields.interval("log_scale_bounds"))

@@ -3,12 +3,14 @@
 import abc
 import math
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
+from hyperirl import describing
 from hyperirl.networks import MLP, Normalizer, linear_map
 from hyperirl.policies.distributions import AbstractDistribution
 from hyperirl.policies.heads import (
@@ -18,19 +20,25 @@ from hyperirl.policies.heads import (
     GaussianHead,
 )
 from hyperirl.spaces import ActionSpace, Discrete
+from hyperirl.steps import Numbers, each_step
 from hyperirl.trajectories import Trajectories, steps_taken
 
 
 class AbstractPolicy(eqx.Module):
-    """Anything differentiable that gives a distribution over actions."""
+    """Anything differentiable that gives a distribution over actions.
+
+    A class of your own writes `distribution` for one observation. The other methods
+    take one step, or many with the same axes before their own.
+    """
 
     @abc.abstractmethod
     def distribution(self, observation: Float[Array, " obs"]) -> AbstractDistribution:
         """The distribution over actions for one observation."""
 
-    def sample(self, observation: Float[Array, " obs"], *, key: PRNGKeyArray) -> Array:
-        """One action."""
-        return self.distribution(observation).sample(key=key)
+    # Not `Numbers`: an override need not take more than rollouts give it.
+    def sample(self, observation: Any, *, key: PRNGKeyArray) -> Array:
+        """An action for every observation."""
+        return each_step("policy", _sample, self, observation, key=key)
 
     def draw_noise(self, *, key: PRNGKeyArray) -> Array:
         """What `act` needs to choose an action; here the key, to be used then.
@@ -44,13 +52,35 @@ class AbstractPolicy(eqx.Module):
         """The action `sample` would choose with the key that the noise is from."""
         return self.sample(observation, key=noise)
 
-    def log_prob(self, observation: Float[Array, " obs"], action: Array):
-        """The log-probability (or log-density) of an action."""
-        return self.distribution(observation).log_prob(action)
+    def log_prob(self, observation: Numbers, action: Numbers) -> Float[Array, "*batch"]:
+        """The log-probability (or log-density) of every action."""
+        return each_step("policy", _log_prob, self, observation, action)
 
-    def entropy(self, observation: Float[Array, " obs"]) -> Float[Array, ""]:
-        """The entropy of the distribution over actions."""
-        return self.distribution(observation).entropy()
+    def entropy(self, observation: Numbers) -> Float[Array, "*batch"]:
+        """The entropy of the distribution over actions, for every observation."""
+        return each_step("policy", _entropy, self, observation)
+
+    @property
+    def observation_size(self) -> int | None:
+        """How many numbers an observation has; None: not known."""
+        return None
+
+    @property
+    def action_space(self) -> ActionSpace | None:
+        """What an action is; None: not known."""
+        return None
+
+
+def _sample(policy: AbstractPolicy, observation: Array, key: PRNGKeyArray) -> Array:
+    return policy.distribution(observation).sample(key=key)
+
+
+def _log_prob(policy: AbstractPolicy, observation: Array, action: Array) -> Array:
+    return policy.distribution(observation).log_prob(action)
+
+
+def _entropy(policy: AbstractPolicy, observation: Array) -> Array:
+    return policy.distribution(observation).entropy()
 
 
 class Policy(AbstractPolicy):
@@ -61,10 +91,34 @@ class Policy(AbstractPolicy):
     tabular softmax (one-hot observations) and the linear-Gaussian one.
     """
 
+    kind: ClassVar[str] = "network"
     network: MLP
     free: Float[Array, " free"]
     head: AbstractHead
     normalizer: Normalizer | None = None
+
+    def __check_init__(self):
+        sizes = self.network.output_size, self.free.shape
+        if sizes != (self.head.network_size, (self.head.free_size,)):
+            raise ValueError(
+                f"The network does not fit the head, which reads "
+                f"{self.head.network_size} of its outputs and {self.head.free_size} "
+                f"free parameters, got {sizes[0]} and {self.free.size}."
+            )
+        inputs, normalizer = self.network.input_size, self.normalizer
+        if normalizer is not None and normalizer.mean.shape != (inputs,):
+            raise ValueError(
+                "The normalizer does not fit the network, got shape "
+                f"{normalizer.mean.shape} beside {inputs} inputs."
+            )
+
+    @property
+    def observation_size(self) -> int:
+        return self.network.input_size
+
+    @property
+    def action_space(self) -> ActionSpace:
+        return self.head.action_space
 
     def outputs(self, observation: Float[Array, " obs"]) -> Float[Array, " outputs"]:
         """What the head reads."""
@@ -72,8 +126,13 @@ class Policy(AbstractPolicy):
             observation = self.normalizer(observation)
         return jnp.concatenate([self.network(observation), self.free])
 
-    def distribution(self, observation: Float[Array, " obs"]) -> AbstractDistribution:
-        return self.head.distribution(self.outputs(observation))
+    def distribution(self, observation: Numbers) -> AbstractDistribution:
+        """The distribution over actions for one observation, or for many.
+
+        For many it has the numbers of all of them, with the axes of the batch first:
+        map over it with `jax.vmap`.
+        """
+        return each_step("policy", _distribution, self, observation)
 
     def draw_noise(self, *, key: PRNGKeyArray) -> Array:
         """That of its distributions, which does not depend on the observation."""
@@ -100,6 +159,31 @@ class Policy(AbstractPolicy):
         layers = self.network.factors(observation, delta[:size])
         free = [(None, delta[size:])] if self.free.size else []
         return [*layers, *free]
+
+    def describe(self) -> dict[str, Any]:
+        """As plain values."""
+        normalizer = self.normalizer
+        return {
+            "network": self.network.describe(),
+            "free": describing.describe_array(self.free),
+            "head": describing.describe(self.head),
+            "normalizer": None if normalizer is None else normalizer.describe(),
+        }
+
+    @classmethod
+    def rebuild(cls, fields: describing.Fields) -> "Policy":
+        """From plain values."""
+        normalizer = lambda name: fields.part(name, Normalizer)
+        return cls(
+            fields.part("network", MLP),
+            fields.array("free", 1),
+            fields.kind_of("head", AbstractHead),
+            fields.optional("normalizer", normalizer),
+        )
+
+
+def _distribution(policy: Policy, observation: Array) -> AbstractDistribution:
+    return policy.head.distribution(policy.outputs(observation))
 
 
 def mlp_policy(

@@ -1,10 +1,12 @@
 """Reward functions of an observation and an action."""
 
+from hyperirl.rewards.formulas import LinearReward as LinearReward
+from hyperirl.rewards.formulas import QuadraticReward as QuadraticReward
+from hyperirl.rewards.formulas import TableReward as TableReward
+from hyperirl.rewards.mlp import MLPReward as MLPReward
+from hyperirl.rewards.mlp import fit_normalizer as fit_normalizer
+from hyperirl.rewards.mlp import mlp_reward as mlp_reward
 from hyperirl.rewards.reward import AbstractReward as AbstractReward
-from hyperirl.rewards.reward import LinearReward as LinearReward
-from hyperirl.rewards.reward import MLPReward as MLPReward
-from hyperirl.rewards.reward import QuadraticReward as QuadraticReward
-from hyperirl.rewards.reward import TableReward as TableReward
-from hyperirl.rewards.reward import fit_normalizer as fit_normalizer
-from hyperirl.rewards.reward import mlp_reward as mlp_reward
 from hyperirl.rewards.reward import rewards_of as rewards_of
+from hyperirl.rewards.standalone import StandaloneReward as StandaloneReward
+from hyperirl.rewards.standalone import standalone as standalone

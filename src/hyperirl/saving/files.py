@@ -6,21 +6,46 @@ A file says what it is (`format`, `version`, `kind`) and how it is built
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PyTree
 
-from hyperirl.policies import Policy
-from hyperirl.rewards import AbstractReward
+from hyperirl import describing
+from hyperirl.policies import AbstractPolicy, CategoricalHead, GaussianHead, Policy
+from hyperirl.rewards import (
+    AbstractReward,
+    MLPReward,
+    QuadraticReward,
+    StandaloneReward,
+    TableReward,
+)
 from hyperirl.runs import ArraysError, load_arrays, load_metadata, save_arrays
-from hyperirl.saving.building import skeleton_of
-from hyperirl.saving.describing import describe
 from hyperirl.saving.errors import SavingError
+from hyperirl.saving.upgrading import with_level
 
-VERSION = 1
+VERSION = 2
+_READABLE = (1, VERSION)
+
+# All that a file may ask for: it never names code to import.
+_KINDS = {
+    cls.kind: cls
+    for cls in (
+        TableReward,
+        QuadraticReward,
+        MLPReward,
+        StandaloneReward,
+        Policy,
+        CategoricalHead,
+        GaussianHead,
+    )
+}
+_BASES = {"reward": AbstractReward, "policy": AbstractPolicy}
+
+P = TypeVar("P", bound=AbstractPolicy)
 
 
 def save_reward(
@@ -32,8 +57,11 @@ def save_reward(
 ) -> Path:
     """Writes a reward to a `.npz` file; returns where.
 
+    Of a class of your own, and of a `LinearReward`, only the name and the arrays are
+    kept: to load it, bring one like it.
+
     Args:
-        reward: A `TableReward`, `QuadraticReward` or `MLPReward`.
+        reward: What to keep.
         path: Of the file; `.npz` is added if it is not there.
         metadata: Kept in the file: where the reward comes from, as plain values.
         overwrite: Whether a file that is there is replaced.
@@ -41,13 +69,24 @@ def save_reward(
     return _save("reward", reward, path, metadata, overwrite)
 
 
-def load_reward(path: str | Path) -> AbstractReward:
-    """The reward in a file that `save_reward` wrote; call it as `r(obs, action)`."""
-    return _load("reward", path)
+def load_reward(
+    path: str | Path, *, like: AbstractReward | None = None
+) -> AbstractReward:
+    """The reward in a file that `save_reward` wrote; call it as `r(obs, action)`.
+
+    Args:
+        path: Of the file; `.npz` may be left out.
+        like: For a class of your own: a reward with the same shapes. All but its
+            arrays is kept.
+    """
+    described, reward = _load("reward", path, like)
+    if described["version"] == 1:
+        return with_level(reward, described.get("metadata"), path)
+    return reward
 
 
 def save_policy(
-    policy: Policy,
+    policy: AbstractPolicy,
     path: str | Path,
     *,
     metadata: Mapping[str, Any] | None = None,
@@ -57,9 +96,19 @@ def save_policy(
     return _save("policy", policy, path, metadata, overwrite)
 
 
-def load_policy(path: str | Path) -> Policy:
-    """The policy in a file that `save_policy` wrote."""
-    return _load("policy", path)
+@overload
+def load_policy(path: str | Path, *, like: None = None) -> Policy: ...
+
+
+@overload
+def load_policy(path: str | Path, *, like: P) -> P: ...
+
+
+def load_policy(
+    path: str | Path, *, like: AbstractPolicy | None = None
+) -> AbstractPolicy:
+    """The policy in a file that `save_policy` wrote. See `load_reward`."""
+    return _load("policy", path, like)[1]
 
 
 def _save(
@@ -75,13 +124,12 @@ def _save(
             f"{path} already exists and is not overwritten; choose another name, or "
             "pass `overwrite=True` if it is not needed any more."
         )
-    kind, architecture = describe(what, module)
-    _check_described(what, module, kind, architecture)
+    architecture = _describe(what, module)
     _check_finite(f"This {what}", module)
     described = {
         "format": f"hyperirl {what}",
         "version": VERSION,
-        "kind": kind,
+        "kind": architecture.pop("kind"),
         "architecture": architecture,
         "metadata": dict(metadata or {}),
     }
@@ -90,46 +138,95 @@ def _save(
     return path
 
 
-def _load(what: str, path: str | Path) -> Any:
+def _load(what: str, path: str | Path, like: Any) -> tuple[dict[str, Any], Any]:
+    """What the file says, and the module."""
     path = Path(path)
     path = path if path.exists() else _with_suffix(path)
+    like = _own(like)
     try:
         described = load_metadata(path)
-        if described.get("format") != f"hyperirl {what}":
-            found = str(described.get("format", "something else"))[:40]
-            raise SavingError(
-                f"{path} holds {found}, not a {what}; give a file that "
-                f"`hyperirl.saving.save_{what}` wrote."
-            )
-        if described.get("version") != VERSION:
-            raise SavingError(
-                f"{path} has version {str(described.get('version'))[:20]} of the "
-                f"format, and this hyperirl reads version {VERSION}; install the "
-                "hyperirl that wrote it."
-            )
-        kind, architecture = described.get("kind"), described.get("architecture")
-        try:
-            skeleton = skeleton_of(what, kind, architecture)
-        except Exception as error:  # Whatever a made-up description makes us raise.
-            reason = str(error).splitlines()[0][:200] if str(error) else repr(error)
-            raise SavingError(
-                f"{path} describes a {what} that this hyperirl does not know ({kind=}: "
-                f"{reason}); install the hyperirl that wrote it."
-            ) from error
+        _check_format(what, path, described)
+        skeleton = _skeleton(what, path, described, like)
+        _check_like(path, skeleton, like)
         module = load_arrays(path, skeleton)
     except ArraysError as error:
         raise SavingError(str(error)) from error
     _check_finite(f"The {what} in {path}", module)
-    return module
+    return described, module
 
 
-def _check_described(
-    what: str, module: eqx.Module, kind: str, architecture: dict[str, Any]
-) -> None:
-    """What could not be read is not written."""
+def _check_format(what: str, path: Path, described: dict[str, Any]) -> None:
+    if described.get("format") != f"hyperirl {what}":
+        found = str(described.get("format", "something else"))[:40]
+        raise SavingError(
+            f"{path} holds {found}, not a {what}; give a file that "
+            f"`hyperirl.saving.save_{what}` wrote."
+        )
+    version = described.get("version")
+    if type(version) is not int or version not in _READABLE:
+        raise SavingError(
+            f"{path} has version {str(version)[:20]} of the format, and this hyperirl "
+            f"reads versions up to {VERSION}; install the hyperirl that wrote it."
+        )
+
+
+def _skeleton(what: str, path: Path, described: dict[str, Any], like: Any) -> Any:
+    """The module that a file describes, with shapes in place of arrays."""
+    kind, values = described.get("kind"), described.get("architecture")
+    try:
+        if not isinstance(values, dict) or "kind" in values:
+            raise ValueError(f"{str(values)[:40]} in place of a description")
+        values = {"kind": kind, **values}
+        return describing.skeleton(values, _BASES[what], _KINDS, like)
+    except describing.OwnClassError as error:
+        brought = "" if like is None else f", not a {type(like).__name__}"
+        raise SavingError(
+            f"{path} holds a {what} of the class {error.name}, which a file cannot "
+            f"make{brought}; pass `like=` with a {error.name} of the same shapes."
+        ) from error
+    except Exception as error:  # Whatever a made-up description makes us raise.
+        reason = str(error).splitlines()[0][:200] if str(error) else repr(error)
+        raise SavingError(
+            f"{path} describes a {what} that this hyperirl does not know "
+            f"(kind={str(kind)[:40]!r}: {reason}); install the hyperirl that wrote it."
+        ) from error
+
+
+def _check_like(path: Path, skeleton: Any, like: Any) -> None:
+    """What is brought for nothing was brought by mistake."""
+    found = _own(skeleton)
+    if like is not None and type(like) is not type(found):
+        raise SavingError(
+            f"{path} holds a {type(found).__name__}, not a {type(like).__name__}; "
+            "leave out `like=`, which is for classes of your own."
+        )
+
+
+def _own(module: Any) -> Any:
+    """The part that may be of anybody's class: not what adds a level to it."""
+    return module.soft if isinstance(module, AbstractReward) else module
+
+
+def _describe(what: str, module: Any) -> dict[str, Any]:
+    """What a module is made of. What could not be read is not written."""
+    if not isinstance(module, _BASES[what]):
+        raise SavingError(
+            f"A {type(module).__name__} cannot be saved as a {what}, only a kind of "
+            f"{_BASES[what].__name__}."
+        )
+    if any(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(module)):
+        raise SavingError(
+            f"This {what} holds NumPy arrays, and only JAX arrays are kept; make it "
+            "with `jax.numpy`."
+        )
     reason = "layers with and without biases, for example"
     try:
-        same = _same_structure(module, skeleton_of(what, kind, architecture))
+        described = describing.describe(module)
+    except ValueError as error:
+        raise SavingError(str(error)) from error
+    try:
+        skeleton = describing.skeleton(described, _BASES[what], _KINDS, _own(module))
+        same = _same_structure(module, skeleton)
     except ValueError as error:
         same, reason = False, str(error)
     if not same:
@@ -137,6 +234,7 @@ def _check_described(
             f"This {what} is not built the way hyperirl builds them ({reason}); save "
             "its arrays with `hyperirl.runs.save_arrays` instead."
         )
+    return described
 
 
 def _with_suffix(path: str | Path) -> Path:
