@@ -23,6 +23,7 @@ def rollout(
     *,
     key: PRNGKeyArray,
     horizon: int | None = None,
+    record_rewards: bool = True,
 ) -> Trajectories:
     """Plays whole episodes in parallel, each from its own reset.
 
@@ -35,6 +36,7 @@ def rollout(
         num_episodes: How many episodes.
         key: For first states, actions and dynamics.
         horizon: Where episodes are cut; the environment's own by default.
+        record_rewards: Whether to keep the true rewards, where they are known.
     """
     num_steps = environment.horizon if horizon is None else horizon
     if num_episodes < 1 or num_steps < 1:
@@ -53,7 +55,9 @@ def rollout(
         transition = environment.step(state, action, key=dynamics_key)
         keep = lambda new, old: jnp.where(alive, new, old)
         next_state = jax.tree.map(keep, transition.state, state)
-        reward = jnp.where(alive, transition.reward, 0.0)
+        reward = None
+        if record_rewards and transition.reward is not None:
+            reward = jnp.where(alive, transition.reward, 0.0)
         return next_state, alive & ~transition.terminated, reward
 
     def play(states, alive, observations, chance):

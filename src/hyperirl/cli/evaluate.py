@@ -95,16 +95,11 @@ class Evaluate:
 
 def _task(folder: "RunFolder") -> tuple["Demos", "AbstractEnvironment"]:
     """The demonstrations of a run, and the environment they are evaluated in."""
-    from hyperirl import demos, environments
+    from hyperirl.learning import demos_of, from_dict
+    from hyperirl.learning.setup import make_environment
 
-    name = folder.config["env"]
-    loaded = demos.load(folder.config["demos"] or name)
-    # With the options the demonstrations were collected with, if they are of this one.
-    if loaded.provenance.environment == name:
-        environment = demos.environment_of(loaded.provenance)
-        if environment is not None:
-            return loaded, environment
-    return loaded, environments.make(name)
+    loaded = demos_of(folder)
+    return loaded, make_environment(from_dict(folder.config), loaded)
 
 
 # What is printed, and what it is to be read against.
@@ -118,10 +113,13 @@ _ROWS = (
     ("NLL, cloning", "bc_nll", "no reward, only a policy"),
     ("EnvReturn", "env_return", "true return of the fresh policy"),
     ("  solved exactly", "solved_return", "by the policy the reward asks for"),
+    ("  the hard way", "hard_return", "own starts, no entropy: any library's way"),
+    ("  true, hard way", "hard_true_return", "the same training on the true reward"),
     ("ExpertRet", "expert_return", "of the demonstrations"),
     ("RandomRet", "random_return", "of random actions"),
     ("RankCorr", "rank_corr", "1 orders trajectories as the truth does"),
     ("  per step", "rank_corr_per_step", "without the episodes' lengths"),
+    ("  without its level", "rank_corr_soft", "the paper's convention"),
     ("  constant reward", "rank_corr_constant", "control: what no reward scores"),
     ("  untrained rewards", "rank_corr_untrained", "control: mean of ten"),
     ("EPIC distance", "epic_distance", "0 is equivalent, 0.71 unrelated"),

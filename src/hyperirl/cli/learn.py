@@ -39,10 +39,11 @@ class Learn:
 
     def run(self) -> None:
         """Makes the folder, learns, and says where the results are."""
-        from hyperirl.learning import complete, paper, run
+        from hyperirl.learning import check, complete, paper, run
         from hyperirl.runs import RunFolder
 
         config = complete(paper(self.config) if self.paper else self.config)
+        check(config)
         out = _free_folder(config) if self.out is None else self.out
         command = ["hyperirl", *sys.argv[1:]]
         folder = RunFolder.create(out, dataclasses.asdict(config), command)
@@ -103,6 +104,8 @@ def _print_end(out: Path, result: "Result") -> None:
     if best is not None:
         against = "" if floor is None else f" (the expert's own: {floor:.1f})"
         print(f"Best held-out NLL {best:.1f}{against}.")
+    for warning in result.warnings:
+        print(f"Warning: {warning}")
     print(f"Results are in {out}")
     if result.reward is not None:
         print(f"Judge the reward:  hyperirl evaluate {out}")

@@ -1,12 +1,16 @@
 """Demonstrations by name or path: the one place that knows where they can come from."""
 
+import hashlib
 from pathlib import Path
+
+import numpy as np
 
 from hyperirl import environments
 from hyperirl.demos import npz
 from hyperirl.demos.checks import check_against
 from hyperirl.demos.demos import Demos
 from hyperirl.demos.errors import DemosError
+from hyperirl.demos.flat import to_flat
 from hyperirl.demos.provenance import Provenance
 from hyperirl.environments import AbstractEnvironment
 
@@ -44,6 +48,15 @@ def load(source: str | Path) -> Demos:
 def save(demos: Demos, path: str | Path, *, overwrite: bool = False) -> None:
     """Writes a `.npz` file that `load` reads: all of it or, if that fails, nothing."""
     npz.write(demos, Path(path), overwrite=overwrite)
+
+
+def content_hash(demos: Demos) -> str:
+    """A hash of everything that is learned from: equal for equal episodes."""
+    digest = hashlib.sha256()
+    for name, array in sorted(to_flat(demos).items()):
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def environment_of(provenance: Provenance) -> AbstractEnvironment | None:

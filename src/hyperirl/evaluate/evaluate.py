@@ -50,9 +50,10 @@ from hyperirl.rewards import AbstractReward, rewards_of
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories, returns
 
-PROTOCOL_VERSION = 3  # Since fresh policies lean on the critic where states run away.
+PROTOCOL_VERSION = 4  # Since rewards have a level, and are also trained on hard.
 _REACHED = 0.95  # Of the way from random to expert: when retraining is done.
 _REFERENCE_EPISODES = 64
+_HARD_TEMPERATURE = 1e-6  # As good as none.
 _OF_SOLVED = ("solved_nll", "solved_gap_percent", "solved_return")
 
 
@@ -95,18 +96,24 @@ def evaluate(
     training = Training() if training is None else training
     parts = split_demos(demos, seed) if parts is None else parts
     worlds = changed_dynamics(environment) if transfer else {}
-    stages = _Stages(progress, 1 + 2 * seeds * (1 + len(worlds)))
+    stages = _Stages(progress, 1 + 2 * seeds * (2 + len(worlds)))
     truth = true_reward(environment)
+    without_entropy = dataclasses.replace(
+        problem, temperature=jnp.float32(_HARD_TEMPERATURE)
+    )
 
-    def train_all(world: AbstractEnvironment, reward: Reward, name: str) -> list[Fresh]:
+    def train_all(
+        world: AbstractEnvironment, reward: Reward, name: str, *, hard: bool = False
+    ) -> list[Fresh]:
+        """As in learning; or hard: as a library that knows no entropy would."""
         return [
             train_fresh(
                 world,
                 reward,
-                problem,
+                without_entropy if hard else problem,
                 parts.test.trajectories,
                 key=jr.fold_in(jr.key(PROTOCOL_VERSION), fresh_seed),
-                starts=parts.train.trajectories,
+                starts=None if hard else parts.train.trajectories,
                 training=training,
                 policy_for=policy_for,
                 progress=stages.next(f"{name}, fresh policy {fresh_seed + 1}"),
@@ -119,18 +126,25 @@ def evaluate(
         ranking = ranking_of_demos(environment, demos)
     result = _references(environment, demos, parts, ranking, policy_for, training)
     result |= _reward_metrics(environment, reward, ranking, problem)
-    learned = train_all(environment, reward, "learned reward")
+    learned = train_all(environment, reward.soft, "learned reward")
     true = train_all(environment, truth, "true reward")
     result |= _likelihood([fresh.nll for fresh in learned], parts)
     result["env_return"] = interval([fresh.returns for fresh in learned])
-    result |= _solved(environment, reward, problem, parts)
+    hard = train_all(environment, reward, "learned reward, hard", hard=True)
+    result["hard_return"] = interval([fresh.returns for fresh in hard])
+    hard = train_all(environment, truth, "true reward, hard", hard=True)
+    result["hard_true_return"] = interval([fresh.returns for fresh in hard])
+    result |= _solved(environment, reward.soft, problem, parts)
     result["true_reward_nll"] = interval([fresh.nll for fresh in true])
     result["true_reward_return"] = interval([fresh.returns for fresh in true])
     result |= _retraining(learned, true, result)
     result["transfer"] = {
         name: {
             "env_return": interval(
-                [f.returns for f in train_all(world, reward, f"{name}, learned reward")]
+                [
+                    f.returns
+                    for f in train_all(world, reward.soft, f"{name}, learned reward")
+                ]
             ),
             "true_reward_return": interval(
                 [f.returns for f in train_all(world, truth, f"{name}, true reward")]
@@ -177,10 +191,13 @@ def evaluate_policy(
         *_OF_SOLVED,
         "rank_corr",
         "rank_corr_per_step",
+        "rank_corr_soft",
         "rank_corr_constant",
         "rank_corr_untrained",
         "epic_distance",
         "retraining_ratio",
+        "hard_return",
+        "hard_true_return",
     )
     settings = {
         "protocol_version": PROTOCOL_VERSION,
@@ -288,6 +305,7 @@ def _reward_metrics(
     return {
         "rank_corr": percentiles(float(found.total), draws, count),
         "rank_corr_per_step": _number(found.per_step),
+        "rank_corr_soft": _number(rank_correlation(reward.soft, episodes).total),
         "rank_corr_constant": _number(constant.total),
         "rank_corr_constant_per_step": _number(constant.per_step),
         "rank_corr_untrained": _number(untrained.total),

@@ -31,8 +31,8 @@ def picture(
     match environment:
         case Tabular():
             drawn = _tables(environment, reward)
-        case LQR() if isinstance(reward, QuadraticReward):
-            drawn = _costs(environment, reward)
+        case LQR() if isinstance(reward.soft, QuadraticReward):
+            drawn = _costs(environment, reward.soft)
         case _:
             drawn = _heatmaps(environment, reward, ranking)
     return drawn | {"scatter": _scatter(reward, ranking)}

@@ -17,9 +17,16 @@ import jax
 from hyperirl import evaluate, saving
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.expert import demos_path
-from hyperirl.learning import Diverged, LearnConfig, complete, from_dict, paper
+from hyperirl.learning import (
+    Diverged,
+    LearnConfig,
+    complete,
+    demos_of,
+    from_dict,
+    paper,
+)
 from hyperirl.learning.loop import run as run_learning
-from hyperirl.learning.setup import load_demos, make_environment
+from hyperirl.learning.setup import make_environment
 from hyperirl.runs import RunFolder
 
 # What is kept of every outer step, to be drawn.
@@ -108,7 +115,7 @@ def _typical_step(rows: Sequence[Mapping[str, Any]]) -> float | None:
 def _evaluate(
     config: LearnConfig, runs: RunFolder, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    loaded = load_demos(config)
+    loaded = demos_of(runs)
     environment = make_environment(config, loaded)
     policy = saving.load_policy(runs.policy_path)
     ranking = evaluate.ranking_of_demos(environment, loaded)

@@ -83,7 +83,7 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
         policy = saving.load_policy(run.policy_path)
         policy_for = evaluate.policies_like(policy)
         if run.reward_path.exists():
-            reward = saving.load_reward(run.reward_path)
+            reward = saving.load_reward(run.reward_path).soft
         else:
             clone = policy
     key, found = jr.key(settings["seed"]), {}

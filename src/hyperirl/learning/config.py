@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from hyperirl import environments
 from hyperirl.problem import Problem, problem
@@ -11,13 +11,29 @@ from hyperirl.problem import Problem, problem
 Method = Literal["fisher", "explicit", "sketch", "ml-irl", "exact", "bc"]
 Cross = Literal["adjoint", "centred", "raw"]
 Inner = Literal["ppo", "sac", "reinforce", "exact"]
+Solver = Literal[
+    "auto",
+    "explicit",
+    "woodbury",
+    "cg",
+    "sketch-pcg",
+    "scfd",
+    "paper-scfd",
+    "frequent-directions",
+    "robust-frequent-directions",
+    "neumann",
+    "kfac",
+    "rank-one",
+    "diagonal",
+    "identity",
+]
 RewardKind = Literal["mlp", "quadratic", "table"]
 Schedule = Literal["cosine", "constant"]
 
 
 @dataclasses.dataclass(frozen=True)
 class LearnConfig:
-    """How a reward is learned. `None` stands for: what suits the environment."""
+    """How a reward is learned. `None` is: not said, so that what suits is filled in."""
 
     env: str = "cartpole"
     """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular or grid-world."""
@@ -39,7 +55,7 @@ class LearnConfig:
     seconds the first time, comes on top of them."""
     temperature: float | None = None
     """How much entropy is worth against reward; the problem's alpha."""
-    discount: float = 0.99
+    discount: float | None = None
     """The problem's gamma."""
 
     policy_hidden: tuple[int, ...] | None = None
@@ -49,22 +65,25 @@ class LearnConfig:
     where an untrained policy runs away, and the network would be blind there."""
     reward: RewardKind | None = None
     """What is learned: a network, a quadratic form, or a table."""
-    reward_hidden: tuple[int, ...] = (32, 32)
+    reward_hidden: tuple[int, ...] | None = None
     """Sizes of the hidden layers of a reward network."""
     reward_clamp: float | None = None
     """Limits the output of a reward network to [-clamp, clamp]."""
 
-    cross: Cross = "adjoint"
+    cross: Cross | None = None
     """The cross product: an adjoint critic, centred prefix sums, or raw ones as in the
     paper."""
-    expected_fisher: bool = True
+    expected_fisher: bool | None = None
     """Take the Fisher matrix's expectation over actions in closed form."""
     damping: float | None = None
     """Added to the Fisher matrix, as a multiple of its mean diagonal entry."""
     absolute_damping: float | None = None
     """Added to the Fisher matrix as it is, as in the paper; replaces `damping`."""
-    sketch_size: int = 64
-    """Rows of the sketch, for the method `sketch`."""
+    solver: Solver | None = None
+    """Who solves for v in (Fisher + damping) v = g, in place of the method's own: auto
+    for fisher, explicit, or scfd for sketch."""
+    sketch_size: int | None = None
+    """Rows of the sketch, for solvers that keep one."""
     critic_units: int | None = None
     """Random features of the adjoint critic, beside constant, linear and quadratic."""
 
@@ -80,9 +99,9 @@ class LearnConfig:
     """Any optimizer of Optax that takes a learning rate, by name."""
     learning_rate: float | None = None
     """Of the reward's parameters, at the start. A natural step is whole at 1."""
-    schedule: Schedule = "cosine"
+    schedule: Schedule | None = None
     """Whether the learning rate falls to a tenth over the run, or stays."""
-    clip: float | None = 1.0
+    clip: float | None = None
     """Longest hypergradient to follow; longer ones are scaled down to it. Natural steps
     have `step_kl` instead."""
 
@@ -98,7 +117,7 @@ class LearnConfig:
     what it is worth to be there stays known."""
     agent_episodes: int | None = None
     """Trajectories of the policy for each hypergradient."""
-    adaptive: bool = True
+    adaptive: bool | None = None
     """Double the trajectories when the signal drowns in noise, and run the inner solver
     again while it is far from the optimum."""
 
@@ -118,6 +137,25 @@ class LearnConfig:
                 "`demo_starts` and `lost_starts` are shares of all episodes, got "
                 f"{shares[0]} and {shares[1]}."
             )
+        if self.method not in get_args(Method):
+            raise ValueError(
+                f"There is no method {self.method!r}; choose one of "
+                f"{', '.join(get_args(Method))}."
+            )
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(
+                f"`seed` must be a whole number from 0 to 2^63 - 1, got {self.seed}."
+            )
+        if self.discount is not None and not self.discount < 1:
+            raise ValueError(
+                f"`discount` must be between 0 and 1, got {self.discount}: the "
+                "objective is an infinite discounted sum. The paper uses 0.99."
+            )
+        if self.agent_episodes is not None and self.agent_episodes > 100_000:
+            raise ValueError(
+                f"`agent_episodes` must be at most 100000, got {self.agent_episodes}: "
+                "they are held in memory at once. The paper uses 1000."
+            )
         if self.agent_episodes is not None and self.agent_episodes < 4:
             raise ValueError(
                 f"`agent_episodes` must be at least 4, got {self.agent_episodes}: the "
@@ -127,7 +165,7 @@ class LearnConfig:
     @property
     def problem(self) -> Problem:
         """What a complete config says of it."""
-        assert self.temperature is not None
+        assert self.temperature is not None and self.discount is not None
         return problem(self.temperature, self.discount)
 
 
@@ -138,6 +176,14 @@ _POSITIVE = (
 
 _GENERAL: dict[str, Any] = dict(
     steps=60,
+    discount=0.99,
+    reward_hidden=(32, 32),
+    cross="adjoint",
+    expected_fisher=True,
+    sketch_size=64,
+    schedule="cosine",
+    clip=1.0,
+    adaptive=True,
     policy_hidden=(32, 32),
     normalize=True,
     reward="mlp",
@@ -208,6 +254,8 @@ def complete(config: LearnConfig) -> LearnConfig:
         defaults["policy_hidden"] = ()
     if config.method == "ml-irl":
         defaults |= {"inner_updates": 1, "steps": 10 * defaults["steps"]}
+    solvers = {"explicit": "explicit", "sketch": "scfd"}
+    defaults["solver"] = solvers.get(config.method, "auto")
     if config.time is not None:
         del defaults["steps"]
     open_fields = {
@@ -219,7 +267,7 @@ def complete(config: LearnConfig) -> LearnConfig:
 def paper(config: LearnConfig) -> LearnConfig:
     """The settings of the paper's authors: raw prefix sums, sampled scores, plain SGD.
 
-    Fields that were changed from their defaults keep their values.
+    They fill only what was not said: `None`. A damping that was said replaces theirs.
     """
     continuous = config.env in ("lqr", "lqr-clipped", "pendulum")
     settings: dict[str, Any] = dict(
@@ -245,14 +293,15 @@ def paper(config: LearnConfig) -> LearnConfig:
         steps=100,
         adaptive=False,
     )
-    unchanged = LearnConfig()
-    changed = {
+    if config.damping is not None:
+        del settings["absolute_damping"]
+    said = {
         field.name
         for field in dataclasses.fields(config)
-        if getattr(config, field.name) != getattr(unchanged, field.name)
+        if getattr(config, field.name) is not None
     }
     return dataclasses.replace(
-        config, **{k: v for k, v in settings.items() if k not in changed}
+        config, **{k: v for k, v in settings.items() if k not in said}
     )
 
 

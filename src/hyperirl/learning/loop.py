@@ -24,7 +24,9 @@ from hyperirl.demos import Demos
 from hyperirl.demos.splitting import Parts, split_demos
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.learning.config import LearnConfig, complete, from_dict
+from hyperirl.learning.kept import as_kept, demos_of
 from hyperirl.learning.setup import (
+    check_parts,
     load_demos,
     make_environment,
     make_learner,
@@ -33,9 +35,10 @@ from hyperirl.learning.setup import (
 from hyperirl.learning.step import LearnState, init, outer_step
 from hyperirl.metrics import CloneMetrics, LoopMetrics, as_row
 from hyperirl.policies import AbstractPolicy, Policy
-from hyperirl.rewards import AbstractReward
+from hyperirl.rewards import AbstractReward, standalone
 from hyperirl.runs import RunFolder
 from hyperirl.saving import save_policy, save_reward
+from hyperirl.verdict import warnings_of
 
 OnStep = Callable[[dict[str, Any]], None]  # Called with each row of the metrics.
 
@@ -49,12 +52,13 @@ class Diverged(ValueError):
     """A run that stopped because its numbers were not finite."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Result:
     """What was learned, and from what it can be repeated."""
 
     reward: AbstractReward | None
-    """The learned reward `r(observation, action)`; none for behavioral cloning."""
+    """The learned reward `r(observation, action)`, which stands on its own; none for
+    behavioral cloning. `reward.soft` is it in the paper's convention."""
     policy: AbstractPolicy
     """The policy that goes with it."""
     config: LearnConfig
@@ -62,6 +66,31 @@ class Result:
     """A row for each outer step."""
     folder: RunFolder | None
     """Where the run is kept, if it is."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the run, in sentences; nothing if all went well."""
+        problem = self.config.problem
+        return warnings_of(
+            self.metrics,
+            temperature=float(problem.temperature),
+            discount=float(problem.discount),
+        )
+
+    def __repr__(self) -> str:
+        last = self.metrics[-1] if self.metrics else {}
+        config = self.config
+        lines = [
+            f"{config.env} learned by {config.method}: {len(self.metrics)} outer "
+            f"steps, {last.get('seconds', 0.0):.0f} s"
+        ]
+        best, floor = last.get("best_nll_valid"), last.get("floor_valid")
+        if best is not None:
+            against = "" if floor is None else f" (the expert's own: {floor:.1f})"
+            lines.append(f"best held-out NLL {best:.1f}{against}")
+        if self.folder is not None:
+            lines.append(f"kept in {self.folder.path}")
+        return "\n  ".join([*lines, *self.warnings])
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Writes the reward to a file that `hyperirl.load_reward` reads."""
@@ -118,6 +147,7 @@ def learn(
     except TypeError as error:
         raise ValueError(f"There is no such setting: {error}.") from error
     given = demos if isinstance(demos, Demos) else None
+    check(config, given)
     folder = None
     if out is not None:
         folder = RunFolder.create(out, dataclasses.asdict(config), sys.argv)
@@ -137,12 +167,20 @@ def resume(
     Args:
         path: The folder of the run.
         on_step: Called with a row of numbers after each outer step.
-        given: The demonstrations, if the run was given them rather than their name.
+        given: The demonstrations, to be sure that they are the run's own.
         optimizer: The optimizer, if the run was given one.
     """
     folder = RunFolder.open(path)
     config = from_dict(folder.config)
     return run(config, folder, given=given, optimizer=optimizer, on_step=on_step)
+
+
+def check(config: LearnConfig, given: Demos | None = None) -> None:
+    """One sentence if a run cannot start, before anything is created for it."""
+    loaded = load_demos(config) if given is None else given
+    environment = make_environment(config, loaded)
+    parts = split_demos(loaded, config.seed)
+    check_parts(config, environment, parts)
 
 
 def run(
@@ -166,7 +204,10 @@ def _run(
     on_step: OnStep | None,
 ) -> Result:
     enable_compilation_cache()
-    loaded = load_demos(config) if given is None else given
+    if folder is not None:
+        loaded = demos_of(folder, given)
+    else:
+        loaded = load_demos(config) if given is None else as_kept(given)
     environment = make_environment(config, loaded)
     parts = split_demos(loaded, config.seed)
     expert_nll = parts.valid.expert_nll
@@ -204,11 +245,20 @@ def _run(
             if folder is not None and int(state.step) % CHECKPOINT_EVERY == 0:
                 folder.save_checkpoint(state, int(state.step))
     except KeyboardInterrupt:
-        _save(config, folder, state, overwrite=True)
+        _save(config, environment, folder, state)
         raise
-    _save(config, folder, state, overwrite=True)
+    _save(config, environment, folder, state)
     best = state.best
-    return Result(best.reward, best.policy, config, rows, folder)
+    reward = _standing_alone(config, environment, best.reward)
+    return Result(reward, best.policy, config, rows, folder)
+
+
+def _standing_alone(
+    config: LearnConfig, environment: AbstractEnvironment, reward: AbstractReward
+) -> AbstractReward:
+    """What is handed out: with the level that the entropy had beside it."""
+    temperature = config.problem.temperature
+    return standalone(reward, environment.action_space, temperature)
 
 
 def _share_done(config: LearnConfig, step: int, learned: float) -> float:
@@ -247,17 +297,23 @@ def _stop_if_lost(state: LearnState, folder: RunFolder | None) -> None:
 
 
 def _save(
-    config: LearnConfig, folder: RunFolder | None, state: LearnState, *, overwrite: bool
+    config: LearnConfig,
+    environment: AbstractEnvironment,
+    folder: RunFolder | None,
+    state: LearnState,
 ) -> None:
-    """The checkpoint, and the best reward and policy as files of their own."""
-    if folder is None:
+    """The checkpoint, and the best reward and policy as files of their own.
+
+    Before the first step there is nothing worth saving.
+    """
+    if folder is None or not int(state.step):
         return
     folder.save_checkpoint(state, int(state.step))
-    metadata = dataclasses.asdict(config)
-    best = state.best
+    metadata, best = dataclasses.asdict(config), state.best
     assert isinstance(best.policy, Policy)  # As `make_policy` made it.
-    save_reward(best.reward, folder.reward_path, metadata=metadata, overwrite=overwrite)
-    save_policy(best.policy, folder.policy_path, metadata=metadata, overwrite=overwrite)
+    reward = _standing_alone(config, environment, best.reward)
+    save_reward(reward, folder.reward_path, metadata=metadata, overwrite=True)
+    save_policy(best.policy, folder.policy_path, metadata=metadata, overwrite=True)
 
 
 def _clone(

@@ -133,6 +133,7 @@ def make_reward(
             )
         num_actions = environment.action_space.num_actions
         return TableReward(jnp.zeros((size, num_actions), jnp.float32))
+    assert config.reward_hidden is not None  # The config is complete.
     return mlp_reward(
         size,
         space,
@@ -197,17 +198,49 @@ def make_estimator(
         return MLIRL()
     if config.method == "exact":
         return Exact(environment)
+    cross = make_cross(config, environment, train, key=key)
+    assert config.expected_fisher is not None  # The config is complete.
+    return Fisher(make_solver(config), cross, expected=config.expected_fisher)
+
+
+def make_solver(config: LearnConfig) -> curvature.AbstractSolver:
+    """Who solves for `v`."""
+    assert config.damping is not None and config.sketch_size is not None
     if config.absolute_damping is not None:
         damping = curvature.Absolute(config.absolute_damping)
     else:
-        damping = curvature.Relative(config.damping or 0.1)
-    solvers = {
-        "fisher": lambda: curvature.Auto(damping=damping),
-        "explicit": lambda: curvature.Explicit(damping=damping),
-        "sketch": lambda: curvature.SCFD(damping=damping, size=config.sketch_size),
-    }
-    cross = make_cross(config, environment, train, key=key)
-    return Fisher(solvers[config.method](), cross, expected=config.expected_fisher)
+        damping = curvature.Relative(config.damping)
+    size = config.sketch_size
+    match config.solver:
+        case "auto":
+            return curvature.Auto(damping=damping)
+        case "explicit":
+            return curvature.Explicit(damping=damping)
+        case "woodbury":
+            return curvature.Woodbury(damping=damping)
+        case "cg":
+            return curvature.ConjugateGradient(damping=damping)
+        case "sketch-pcg":
+            return curvature.SketchPCG(damping=damping)
+        case "scfd":
+            return curvature.SCFD(damping=damping, size=size)
+        case "paper-scfd":
+            return curvature.PaperSCFD(damping=damping, size=size)
+        case "frequent-directions":
+            return curvature.FrequentDirections(damping=damping, size=size)
+        case "robust-frequent-directions":
+            return curvature.RobustFrequentDirections(damping=damping, size=size)
+        case "neumann":
+            return curvature.Neumann(damping=damping)
+        case "kfac":
+            return curvature.KFAC(damping=damping)
+        case "rank-one":
+            return curvature.RankOne(damping=damping)
+        case "diagonal":
+            return curvature.Diagonal(damping=damping)
+        case "identity":
+            return curvature.Identity(damping=damping)
+    raise ValueError(f"There is no curvature solver {config.solver!r}.")
 
 
 def make_cross(
@@ -257,6 +290,28 @@ def make_rate(config: LearnConfig) -> Rate:
     )
 
 
+def check_parts(
+    config: LearnConfig, environment: AbstractEnvironment, parts: Parts
+) -> None:
+    """Makes the parts that may be refused; takes no step in the environment."""
+    train, key = parts.train.trajectories, jr.key(0)
+    config.problem  # noqa: B018  Says what is wrong with temperature and discount.
+    make_policy(config, environment, train, key=key)
+    if config.method == "bc":
+        return
+    make_reward(config, environment, train, key=key)
+    make_inner(config, environment)
+    make_estimator(config, environment, train, key=key)
+    make_optimizer(config)
+    for name in ("demo_starts", "lost_starts"):
+        if getattr(config, name) and not environment.can_start_anywhere:
+            raise ValueError(
+                f"`{name}` is {getattr(config, name)}, and {config.env} cannot start "
+                "in a state it was shown: write its method `state_of`, or leave the "
+                "setting out."
+            )
+
+
 def make_learner(
     config: LearnConfig,
     environment: AbstractEnvironment,
@@ -268,8 +323,10 @@ def make_learner(
     keys = jr.split(jr.key(config.seed), 7)
     run_key, policy_key, reward_key, feature_key, clone_key, rank_key, stray_key = keys
     policy = make_policy(config, environment, train, key=policy_key)
-    clone_policy, _ = clone(policy, train, valid, key=clone_key)
-    ranking = ranking_set(environment, clone_policy, key=rank_key)
+    ranking = None
+    if environment.has_reward:
+        expert, _ = clone(policy, train, valid, key=clone_key)
+        ranking = ranking_set(environment, expert, key=rank_key).trajectories
     natural = None
     if config.natural:
         natural = NaturalStep(
@@ -285,12 +342,12 @@ def make_learner(
         radius=jnp.float32(config.step_kl or 1.0),
         train=train,
         valid=valid,
-        ranking=ranking.trajectories,
+        ranking=ranking,
         key=run_key,
         optimizer=make_optimizer(config) if optimizer is None else optimizer,
         rate=make_rate(config) if optimizer is None else None,
         inner_updates=config.inner_updates or 1,
-        adaptive=config.adaptive,
+        adaptive=bool(config.adaptive),
         trust_region=bool(config.natural and config.trust_region),
     )
     reward = make_reward(config, environment, train, key=reward_key)

@@ -2,8 +2,8 @@
 
 Natural steps may have a trust region: one that made the demonstrations less likely is
 taken back, with the policy it led to, and the next one is shorter. Nothing that is not
-finite ever reaches the parameters: such a step leaves the reward and the inner solver
-as they were, and is counted.
+finite ever reaches the parameters: such a step leaves the reward, the optimizer and the
+inner solver as they were, and is counted.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ from hyperirl.metrics import StepMetrics
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
-from hyperirl.rewards import AbstractReward
+from hyperirl.rewards import AbstractReward, standalone
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories, returns
 
@@ -38,7 +38,7 @@ _TARGET_KL = 0.01  # Nats a step from the inner optimum that are near enough.
 _MAX_SOLVES = 6  # How many times the inner solver may be run for one outer step.
 _WINDOW = 5  # Steps whose NLL is averaged to choose a reward.
 _SLACK = 0.3  # Discounted nats by which the loss may rise: inner solutions are noisy.
-_GROW, _SHRINK = 2.0, 0.25  # The trust region, after a good step and after a bad one.
+_GROW, _SHRINK = 2.0, 0.25  # The trust region, of the last step: good, bad.
 
 
 class Learner(eqx.Module):
@@ -53,7 +53,7 @@ class Learner(eqx.Module):
     radius: Float[Array, ""]  # How far a natural step may go, in discounted nats.
     train: Trajectories
     valid: Trajectories
-    ranking: Trajectories  # With true rewards, to look at; nothing is decided by it.
+    ranking: Trajectories | None  # With true rewards, to look at; it decides nothing.
     key: PRNGKeyArray
     rate: Rate | None  # None: the optimizer has its own.
     optimizer: optax.GradientTransformation = eqx.field(static=True)
@@ -86,10 +86,11 @@ class Solved(eqx.Module):
 
 
 class Trust(eqx.Module):
-    """Where natural steps start from, and how far they may go, in discounted nats."""
+    """Where natural steps start from, and how far they go, in discounted nats."""
 
     base: Solved
-    radius: Float[Array, ""]
+    radius: Float[Array, ""]  # How far the next one may go.
+    moved: Float[Array, ""]  # How far the last one went.
 
 
 class LearnState(eqx.Module):
@@ -99,6 +100,7 @@ class LearnState(eqx.Module):
     reward: AbstractReward
     moments: PyTree  # Of the optimizer.
     inner: Any  # Of the inner solver; its policy is `inner.policy`.
+    estimator: PyTree  # What the estimator remembers.
     trust: Trust | None  # None: no step is taken back.
     best: Best
     agent_episodes: Int[Array, ""]
@@ -117,12 +119,13 @@ def init(
     key = jr.split(learner.key)[0]  # The steps fold their number into the key itself.
     inner = learner.inner.init(learner.practice, policy, key=key)
     infinite = jnp.asarray(jnp.inf, jnp.float32)
-    trust = Trust(Solved(infinite, reward, inner), learner.radius)
+    trust = Trust(Solved(infinite, reward, inner), learner.radius, learner.radius)
     return LearnState(
         step=count(0),
         reward=reward,
         moments=learner.optimizer.init(partition(reward)[0]),
         inner=inner,
+        estimator=learner.estimator.init(reward, inner.policy),
         trust=trust if learner.trust_region else None,
         best=Best(
             infinite,
@@ -160,17 +163,18 @@ def outer_step(
         solved = trust.base
     policy = solved.inner.policy
     agent = rollout(learner.environment, policy, agent_episodes, key=agent_key)
-    estimate = learner.estimator(
-        policy, solved.reward, learner.train, agent, learner.problem
+    estimate, memory = learner.estimator.update(
+        state.estimator, policy, solved.reward, learner.train, agent, learner.problem
     )
-    direction = _direction(learner, solved, trust, estimate, agent)
-    good = all_finite((direction, loss, nll, partition(inner.policy)[0]))
+    direction, trust = _direction(learner, solved, trust, estimate, agent)
     reward, moments = _update(learner, solved.reward, state, direction, done)
+    good = all_finite((direction, loss, nll, partition((inner.policy, reward))[0]))
     moved = LearnState(
         step=state.step + 1,
         reward=reward,
         moments=moments,
         inner=solved.inner,
+        estimator=memory,
         trust=trust,
         best=keep_best(state.best, nll, reward=state.reward, policy=inner.policy),
         agent_episodes=state.agent_episodes,
@@ -201,13 +205,16 @@ def outer_step(
 def _judge(trust: Trust, tried: Solved) -> Trust:
     """Goes on from what was tried, or back to where the last good step began.
 
-    After a step back the loss to beat is a little higher: it may have been luck.
+    The region grows after good steps that reached its border, so it is never far larger
+    than the steps that were taken; after a bad one it is a part of that step. After a
+    step back the loss to beat is a little higher: it may have been luck.
     """
     good = tried.loss <= trust.base.loss + _SLACK
     base = eqx.tree_at(lambda b: b.loss, trust.base, trust.base.loss + _SLACK / 2)
-    radius = trust.radius * jnp.where(good, _GROW, _SHRINK)
+    grown = jnp.maximum(trust.radius, _GROW * trust.moved)
+    radius = jnp.where(good, grown, _SHRINK * trust.moved)
     radius = jnp.where(jnp.isfinite(trust.base.loss), radius, trust.radius)
-    return Trust(_choose(good, tried, base), radius)
+    return Trust(_choose(good, tried, base), radius, trust.moved)
 
 
 def _direction(
@@ -216,10 +223,10 @@ def _direction(
     trust: Trust | None,
     estimate: Estimate,
     agent: Trajectories,
-) -> PyTree:
+) -> tuple[PyTree, Trust | None]:
     """What the optimizer descends on: the hypergradient, or the natural step."""
     if learner.natural is None:
-        return estimate.h
+        return estimate.h, trust
     radius = learner.radius if trust is None else trust.radius
     step, divergence = learner.natural(
         estimate.h,
@@ -229,8 +236,11 @@ def _direction(
         agent,
         learner.problem,
     )
+    if trust is not None:
+        length = jnp.minimum(radius, divergence.astype(radius.dtype))
+        trust = eqx.tree_at(lambda t: t.moved, trust, length)
     scale = jnp.minimum(1.0, jnp.sqrt(radius / divergence))
-    return jax.tree.map(lambda leaf: scale.astype(leaf.dtype) * leaf, step)
+    return jax.tree.map(lambda leaf: scale.astype(leaf.dtype) * leaf, step), trust
 
 
 def _update(
@@ -270,12 +280,12 @@ def _solve(
 ) -> tuple[Any, SolveReport, Int[Array, ""]]:
     """The inner solver's state, its report, and how many updates it took.
 
-    The hypergradient is one only near the inner optimum, so the solver is run again
+    The hypergradient is right only near the inner optimum, so the solver is run again
     while it is far from it. A gap that is not above its own noise is near.
     """
     problem = learner.problem
     arrays, rest = eqx.partition(state.inner, eqx.is_array)
-    steps = jnp.arange(learner.environment.horizon, dtype=jnp.float32)
+    steps = jnp.arange(learner.practice.horizon, dtype=jnp.float32)
     weight = problem.temperature * jnp.sum(problem.discount**steps)
 
     def solve(carry):
@@ -344,12 +354,18 @@ def _of_estimate(estimate: Estimate) -> dict[str, Array]:
 def _of_agent(
     learner: Learner, reward: AbstractReward, agent: Trajectories
 ) -> dict[str, Array]:
-    """True returns are looked at and decide nothing."""
-    assert agent.rewards is not None  # Rollouts know them.
-    return {
-        "agent_episodes": jnp.asarray(agent.num_episodes),
+    """True returns are looked at and decide nothing; absent where they are not known.
+
+    What is ranked is the reward that is handed out: with its level.
+    """
+    found = {"agent_episodes": jnp.asarray(agent.num_episodes)}
+    if learner.ranking is None or agent.rewards is None:
+        return found
+    space = learner.environment.action_space
+    alone = standalone(reward, space, learner.problem.temperature)
+    return found | {
         "true_return": jnp.mean(returns(agent, agent.rewards)),
-        "rank_corr": rank_correlation(reward, learner.ranking).total,
+        "rank_corr": rank_correlation(alone, learner.ranking).total,
     }
 
 
