@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import types
+from typing import get_args
 
 import equinox as eqx
 import jax
@@ -16,17 +17,20 @@ import numpy as np
 import optax
 import pytest
 
-from hyperirl import demos
+from hyperirl import demos, environments
+from hyperirl.environments import Tabular
 from hyperirl.learning import (
     Diverged,
     LearnConfig,
     complete,
+    demos_of,
     from_dict,
     learn,
     loop,
     paper,
     resume,
 )
+from hyperirl.learning.config import Solver
 from hyperirl.runs import RunFolder
 from hyperirl.saving import load_reward
 
@@ -74,7 +78,7 @@ def test_a_run_folder_holds_everything(finished):
     assert [row["step"] for row in folder.metrics()] == list(range(1, STEPS + 1))
     assert folder.config["env"] == "tabular" and folder.config["inner"] == "exact"
     np.testing.assert_array_equal(
-        load_reward(folder.reward_path).table, finished.reward.table
+        load_reward(folder.reward_path).soft.table, finished.reward.soft.table
     )
 
 
@@ -182,19 +186,22 @@ def test_interrupting_saves(settings, tmp_path):
     assert resume(out).metrics[-1]["step"] == STEPS
 
 
-def test_a_hypergradient_that_is_not_finite_never_reaches_the_reward(settings):
-    """An optimizer that makes NaN poisons the second step; the third sees it."""
+def test_an_update_that_is_not_finite_never_reaches_the_reward(settings, tmp_path):
+    """The optimizer makes NaN from the second step on; the first is what is kept."""
     poison = optax.GradientTransformation(
         lambda params: jnp.zeros((), jnp.int32),
         lambda updates, state, params=None: (
-            jax.tree.map(lambda u: jnp.where(state == 1, jnp.nan, 0.0) * u, updates),
+            jax.tree.map(lambda u: jnp.where(state >= 1, jnp.nan, -0.1) * u, updates),
             state + 1,
         ),
     )
-    rows = []
+    rows, out = [], tmp_path / "poisoned"
     with pytest.raises(Diverged, match="in a row"):
-        learn(**settings, optimizer=poison, on_step=rows.append)
-    assert [row["skipped"] for row in rows[-6:]] == [0, 1, 1, 1, 1, 1]
+        learn(**settings, optimizer=poison, on_step=rows.append, out=out)
+    assert [row["skipped"] for row in rows] == [0, 1, 1, 1, 1, 1]
+    with np.load(out / "checkpoint.npz") as arrays:
+        names = [name for name in arrays.files if ".reward.table" in name]
+        assert names and all(np.isfinite(arrays[name]).all() for name in names)
 
 
 @pytest.mark.parametrize("method", ["explicit", "sketch", "ml-irl"])
@@ -211,9 +218,109 @@ def test_cloning_has_a_policy_and_no_reward(settings, tmp_path):
         result.save(tmp_path / "reward")
 
 
+@pytest.mark.parametrize("solver", get_args(Solver))
+def test_every_curvature_solver_can_be_used_in_learning(settings, solver):
+    asked = {"solver": solver, "steps": 3, "sketch_size": 8, "damping": 1.0}
+    result = learn(**(settings | asked))
+    assert result.config.solver == solver
+    assert result.metrics[-1]["best_nll_valid"] < result.metrics[0]["nll_valid"]
+
+
+def test_another_solver_is_really_used(settings):
+    """The identity has no curvature, so its first step goes elsewhere."""
+    first = lambda solver: learn(**(settings | {"solver": solver, "steps": 2})).metrics
+    assert first("identity")[1]["nll_valid"] != first("auto")[1]["nll_valid"]
+
+
+def test_what_is_handed_out_has_the_level_of_the_entropy(finished):
+    """`alpha log |A|` on every step; the paper's convention is `.soft`."""
+    observation = jnp.eye(8, dtype=jnp.float32)[2]
+    added = finished.reward(observation, 1) - finished.reward.soft(observation, 1)
+    np.testing.assert_allclose(added, 0.1 * np.log(3), rtol=1e-5)
+    again = load_reward(finished.folder.reward_path)
+    assert again(observation, 1) == finished.reward(observation, 1)
+
+
+def test_without_a_true_reward_the_same_is_learned_to_the_bit(
+    finished, settings, monkeypatch
+):
+    class Unpaid(Tabular):
+        @property
+        def has_reward(self):
+            return False
+
+    def without_reward(config, loaded, make=loop.make_environment):
+        mdp = make(config, loaded)
+        return Unpaid(mdp.transitions, mdp.rewards, mdp.initial, mdp.horizon)
+
+    monkeypatch.setattr(loop, "make_environment", without_reward)
+    blind = learn(**settings)
+    assert not {"rank_corr", "true_return"} & set(blind.metrics[-1])
+    for ours, theirs in zip(
+        arrays((blind.reward, blind.policy)),
+        arrays((finished.reward, finished.policy)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_run_keeps_the_demonstrations_it_was_given(settings, tmp_path):
+    """Not those of the same name; also if they were never in a file."""
+    out, given = tmp_path / "given", demos.load(settings["demos"])[np.arange(30)]
+    asked = settings | {"demos": given, "steps": 2}
+    learn(**asked, out=out)
+    kept = demos_of(RunFolder.open(out))
+    assert demos.content_hash(kept) == demos.content_hash(given)
+    assert resume(out).metrics[-1]["step"] == 2
+
+
+def test_other_demonstrations_than_the_runs_own_are_refused(settings, tmp_path):
+    out, shown = tmp_path / "changed", demos.load(settings["demos"])
+    learn(**(settings | {"steps": 2}), out=out)
+    with pytest.raises(ValueError, match="not those that the run"):
+        resume(out, given=shown[np.arange(20)])
+    demos.save(shown[np.arange(20)], out / "demos.npz", overwrite=True)
+    with pytest.raises(ValueError, match="not those that the run"):
+        resume(out)
+
+
+@pytest.mark.parametrize(
+    "bad", [dict(discount=1.0), dict(demos="nowhere.npz"), dict(reward="quadratic")]
+)
+def test_a_start_that_was_refused_leaves_nothing_behind(settings, bad, tmp_path):
+    with pytest.raises(ValueError):
+        learn(**(settings | bad), out=tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
+
+
+def test_stopping_before_the_first_step_writes_no_reward(
+    settings, tmp_path, monkeypatch
+):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "outer_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learn(**settings, out=tmp_path / "early")
+    assert not (tmp_path / "early" / "reward.npz").exists()
+
+
+def test_a_result_prints_as_a_summary(finished):
+    text = repr(finished)
+    assert text.startswith("tabular learned by fisher: 12 outer steps")
+    assert "best held-out NLL" in text and "kept in" in text
+
+
+def test_a_rate_beyond_all_reason_is_warned_about(settings):
+    wild = learn(**(settings | {"learning_rate": 1e6, "natural": False}))
+    assert wild.warnings and wild.warnings[0] in repr(wild)
+
+
 @pytest.mark.parametrize(
     "bad, words",
     [
+        (dict(seed=2**63), "`seed` must be"),
+        (dict(agent_episodes=10**12), "at most 100000"),
         (dict(env="cartpol"), "no environment"),
         (dict(damping=0.0), "`damping` must be positive"),
         (dict(agent_episodes=2), "at least 4"),
@@ -226,11 +333,28 @@ def test_bad_settings_get_one_sentence(settings, bad, words):
         learn(**(settings | bad))
 
 
-def test_the_paper_preset_keeps_what_was_chosen():
-    config = complete(paper(LearnConfig(method="sketch", sketch_size=16)))
-    assert (config.cross, config.optimizer, config.inner) == ("raw", "sgd", "reinforce")
+def test_the_paper_preset_fills_only_what_was_not_said():
+    """Also where what was said is our own default."""
+    said = LearnConfig(
+        env="lqr", method="sketch", sketch_size=64, cross="adjoint", adaptive=True
+    )
+    config = complete(paper(said))
+    assert (config.sketch_size, config.cross, config.adaptive) == (64, "adjoint", True)
+    assert (config.optimizer, config.inner) == ("sgd", "sac")
     assert config.absolute_damping == 1e-3 and config.agent_episodes == 1000
-    assert config.sketch_size == 16
+
+
+def test_the_paper_preset_is_the_papers_where_nothing_is_said():
+    config = complete(paper(LearnConfig(method="sketch")))
+    assert (config.cross, config.optimizer, config.inner) == ("raw", "sgd", "reinforce")
+    assert config.sketch_size == 8 and config.expected_fisher is False
+
+
+@pytest.mark.parametrize("env", environments.names)
+def test_a_complete_config_leaves_nothing_open(env):
+    fields = dataclasses.asdict(complete(LearnConfig(env=env)))
+    limits = {"time", "reward_clamp", "absolute_damping"}  # None: there is none.
+    assert {name for name, value in fields.items() if value is None} == limits
 
 
 def test_configs_survive_json():

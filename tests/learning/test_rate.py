@@ -30,7 +30,9 @@ def test_a_constant_schedule_stays():
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "rmsprop"])
 def test_a_named_optimizer_follows_the_rate_it_is_given(name):
-    config = LearnConfig(optimizer=name, learning_rate=0.3, steps=5, natural=False)
+    config = complete(
+        LearnConfig(optimizer=name, learning_rate=0.3, steps=5, natural=False)
+    )
     ours, rate = setup.make_optimizer(config), setup.make_rate(config)
     theirs = optax.chain(
         optax.clip_by_global_norm(1.0),

@@ -24,8 +24,9 @@ def marks(trust: Trust) -> tuple[float, float]:
     return float(reward.table[0, 0]), float(trust.base.inner)
 
 
-def trust(loss: float) -> Trust:
-    return Trust(solved(loss, 1.0), jnp.asarray(2.0, jnp.float32))
+def trust(loss: float, moved: float = 2.0) -> Trust:
+    radius, moved_by = jnp.float32(2.0), jnp.float32(moved)
+    return Trust(solved(loss, 1.0), radius, moved_by)
 
 
 def test_a_good_step_is_kept_and_the_next_may_be_longer():
@@ -39,6 +40,19 @@ def test_a_bad_step_is_taken_back_with_its_policy_and_the_next_is_shorter():
     after = _judge(trust(10.0), solved(11.0, 2.0))
     assert marks(after) == (1.0, 1.0)
     np.testing.assert_allclose([after.base.loss, after.radius], [10.15, 0.5])
+
+
+def test_a_good_step_inside_the_region_does_not_widen_it():
+    """Else it grows without bound while steps are short, and then cannot bind."""
+    after = trust(10.0, moved=0.01)
+    for _ in range(60):
+        after = _judge(after, solved(9.0, 2.0))
+    assert float(after.radius) == 2.0
+
+
+def test_a_bad_step_inside_the_region_is_followed_by_a_shorter_one():
+    after = _judge(trust(10.0, moved=0.4), solved(15.0, 2.0))
+    np.testing.assert_allclose(after.radius, 0.1)
 
 
 def test_a_loss_that_is_not_a_number_is_no_progress():
