@@ -11,7 +11,7 @@ ROOT = pathlib.Path(hyperirl.__file__).parent
 
 # Lowest first: a module may import those of earlier rows, and not of its own.
 LAYERS = [
-    {"_jax", "networks", "problem", "runs", "spaces", "trajectories"},
+    {"_jax", "metrics", "networks", "problem", "runs", "spaces", "trajectories"},
     {"curvature", "environments"},
     {"policies", "rewards"},
     {"cloning", "rollout", "saving"},
@@ -30,7 +30,7 @@ LAYERS = [
 RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 # Stricter than the order.
-ONLY = {"curvature": set(), "report": {"runs"}}
+ONLY = {"curvature": set(), "report": {"metrics", "runs"}}
 NEVER = {"evaluate": {"hypergradient"}}
 
 
