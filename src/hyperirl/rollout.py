@@ -23,6 +23,7 @@ def rollout(
     *,
     key: PRNGKeyArray,
     horizon: int | None = None,
+    rewards: bool = True,
 ) -> Trajectories:
     """Plays whole episodes in parallel, each from its own reset.
 
@@ -35,6 +36,7 @@ def rollout(
         num_episodes: How many episodes.
         key: For first states, actions and dynamics.
         horizon: Where episodes are cut; the environment's own by default.
+        rewards: Whether to record the true rewards, if the environment knows them.
     """
     num_steps = environment.horizon if horizon is None else horizon
     if num_episodes < 1 or num_steps < 1:
@@ -47,13 +49,15 @@ def rollout(
         jr.split(reset_key, num_episodes)
     )
 
-    choose = _choose_in_groups(policy, num_episodes)
+    choose, record = _choose_in_groups(policy, num_episodes), rewards
 
     def one(state, alive, action, dynamics_key):
         transition = environment.step(state, action, key=dynamics_key)
         keep = lambda new, old: jnp.where(alive, new, old)
         next_state = jax.tree.map(keep, transition.state, state)
-        reward = jnp.where(alive, transition.reward, 0.0)
+        reward = None
+        if record and transition.reward is not None:
+            reward = jnp.where(alive, transition.reward, 0.0)
         return next_state, alive & ~transition.terminated, reward
 
     def play(states, alive, observations, chance):

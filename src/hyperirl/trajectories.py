@@ -203,7 +203,15 @@ def split(
         fractions: The share of each part; they sum to 1.
         seed: Decides who goes where.
     """
-    total, parts = trajectories.num_episodes, len(fractions)
+    dealt = deal(trajectories.num_episodes, fractions, seed=seed)
+    return tuple(trajectories[part] for part in dealt)
+
+
+def deal(
+    total: int, fractions: Sequence[float], *, seed: int
+) -> tuple[np.ndarray, ...]:
+    """The numbers below `total` in parts: those of the episodes that `split` deals."""
+    parts = len(fractions)
     if (
         any(not fraction > 0 for fraction in fractions)
         or abs(sum(fractions) - 1) > 1e-6
@@ -222,4 +230,4 @@ def split(
     bounds = nth + np.maximum.accumulate(np.maximum(bounds - nth, 0))
     bounds = np.minimum(bounds, total - parts + nth)
     order = np.random.default_rng(seed).permutation(total)
-    return tuple(trajectories[part] for part in np.split(order, bounds[:-1]))
+    return tuple(np.split(order, bounds[:-1]))

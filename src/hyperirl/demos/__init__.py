@@ -14,6 +14,7 @@ from hyperirl.demos.flat import from_episodes as from_episodes
 from hyperirl.demos.flat import from_flat as from_flat
 from hyperirl.demos.flat import to_flat as to_flat
 from hyperirl.demos.loading import bundled as bundled
+from hyperirl.demos.loading import content_hash as content_hash
 from hyperirl.demos.loading import environment_of as environment_of
 from hyperirl.demos.loading import load as load
 from hyperirl.demos.loading import save as save

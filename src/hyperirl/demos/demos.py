@@ -6,9 +6,8 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from hyperirl import trajectories as trajectories_lib
 from hyperirl.demos.provenance import Provenance
-from hyperirl.trajectories import Trajectories
+from hyperirl.trajectories import Trajectories, deal
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,20 +55,12 @@ class Demos:
 
 
 def split(demos: Demos, fractions: Sequence[float], *, seed: int) -> tuple[Demos, ...]:
-    """Deals the episodes into parts, exactly as `trajectories.split` would.
+    """Deals the episodes into parts, exactly as `trajectories.split` does.
 
     Args:
         demos: What to deal out.
         fractions: The share of each part; they sum to 1.
         seed: Decides who goes where.
     """
-    count = demos.num_episodes
-    # One-step episodes whose action is their own number, to see who goes where.
-    numbered = Trajectories(
-        observations=jnp.zeros((count, 2, 1), jnp.float32),
-        actions=jnp.arange(count, dtype=jnp.int32)[:, None],
-        mask=jnp.ones((count, 1), bool),
-        terminated=jnp.zeros(count, bool),
-    )
-    parts = trajectories_lib.split(numbered, fractions, seed=seed)
-    return tuple(demos[part.actions[:, 0]] for part in parts)
+    dealt = deal(demos.num_episodes, fractions, seed=seed)
+    return tuple(demos[part] for part in dealt)

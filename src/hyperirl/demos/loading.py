@@ -1,12 +1,16 @@
 """Demonstrations by name or path: the one place that knows where they can come from."""
 
+import hashlib
 from pathlib import Path
 
-from hyperirl import environments
+import numpy as np
+
+from hyperirl import tasks
 from hyperirl.demos import npz
 from hyperirl.demos.checks import check_against
 from hyperirl.demos.demos import Demos
 from hyperirl.demos.errors import DemosError
+from hyperirl.demos.flat import to_flat
 from hyperirl.demos.provenance import Provenance
 from hyperirl.environments import AbstractEnvironment
 
@@ -46,12 +50,21 @@ def save(demos: Demos, path: str | Path, *, overwrite: bool = False) -> None:
     npz.write(demos, Path(path), overwrite=overwrite)
 
 
+def content_hash(demos: Demos) -> str:
+    """A hash of everything that is learned from: equal for equal episodes."""
+    digest = hashlib.sha256()
+    for name, array in sorted(to_flat(demos).items()):
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
 def environment_of(provenance: Provenance) -> AbstractEnvironment | None:
     """The environment demonstrations come from, if it is one of ours."""
-    if provenance.environment not in environments.names:
+    if provenance.environment not in tasks.names:
         return None
     try:
-        return environments.make(provenance.environment, **provenance.options)
+        return tasks.make(provenance.environment, **provenance.options).environment
     except Exception as error:  # The options come from a file and may be anything.
         raise DemosError(
             f"The environment {provenance.environment} cannot be made with the "

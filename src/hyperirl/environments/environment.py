@@ -3,6 +3,10 @@
 An environment is a frozen pytree: its dynamics parameters are arrays, so they can be
 changed (for transfer) without compiling anything again. It acts on one state; callers
 `vmap`. It never truncates: cutting an episode at `horizon` is the rollout's business.
+
+Six things are needed: `observation_size`, `action_space`, `horizon`, `reset`, `observe`
+and `advance`. Two more are capabilities, which callers ask for and can do without: the
+true `reward` (`has_reward`), and `state_of` (`can_start_anywhere`).
 """
 
 import abc
@@ -53,12 +57,12 @@ class Transition(eqx.Module):
     """What one step leads to."""
 
     state: PyTree[Array]
-    reward: Float[Array, ""]
+    reward: Float[Array, ""] | None  # The true one, if it is known.
     terminated: Bool[Array, ""]
 
 
 class AbstractEnvironment(eqx.Module):
-    """A simulated task whose true reward is a function of observation and action."""
+    """A simulated task."""
 
     horizon: eqx.AbstractVar[int]
 
@@ -81,25 +85,49 @@ class AbstractEnvironment(eqx.Module):
         """What the agent sees of a state."""
 
     @abc.abstractmethod
-    def state_of(self, observation: Float[Array, " obs"]) -> PyTree[Array]:
-        """The state that looks like `observation`."""
-
-    @abc.abstractmethod
-    def reward(
-        self, observation: Float[Array, " obs"], action: Array
-    ) -> Float[Array, ""]:
-        """The true reward of an action, in a state that looks like `observation`."""
-
-    @abc.abstractmethod
     def advance(
         self, state: PyTree[Array], action: Array, *, key: PRNGKeyArray
     ) -> tuple[PyTree[Array], Bool[Array, ""]]:
         """The next state, and whether the task is over there."""
 
+    def reward(
+        self, observation: Float[Array, " obs"], action: Array
+    ) -> Float[Array, ""]:
+        """The true reward of an action, in a state that looks like `observation`.
+
+        Optional. It is looked at to judge what was learned, and never to learn.
+        """
+        raise NotImplementedError(_absent(self, "reward", "its true reward"))
+
+    def state_of(self, observation: Float[Array, " obs"]) -> PyTree[Array]:
+        """The state that looks like `observation`.
+
+        Optional. With it, the inner solver can start episodes where the demonstrations
+        have been.
+        """
+        raise NotImplementedError(_absent(self, "state_of", "the state of what it saw"))
+
     def step(
         self, state: PyTree[Array], action: Array, *, key: PRNGKeyArray
     ) -> Transition:
-        """One step, with its true reward."""
-        reward = self.reward(self.observe(state), action)
+        """One step, with its true reward if that is known."""
+        reward = None
+        if self.has_reward:
+            reward = self.reward(self.observe(state), action)
         state, terminated = self.advance(state, action, key=key)
         return Transition(state, reward, terminated)
+
+    @property
+    def has_reward(self) -> bool:
+        """Whether the true reward is known."""
+        return type(self).reward is not AbstractEnvironment.reward
+
+    @property
+    def can_start_anywhere(self) -> bool:
+        """Whether an episode can start in a state that was observed."""
+        return type(self).state_of is not AbstractEnvironment.state_of
+
+
+def _absent(environment: AbstractEnvironment, method: str, what: str) -> str:
+    name = type(environment).__name__
+    return f"{name} does not say {what}; write its method `{method}`."

@@ -50,6 +50,10 @@ class OtherStarts(AbstractEnvironment):
     def reward(self, observation: Float[Array, " obs"], action: Array):
         return self.task.reward(observation, action)
 
+    @property
+    def has_reward(self) -> bool:
+        return self.task.has_reward
+
     def advance(
         self, state: PyTree[Array], action: Array, *, key: PRNGKeyArray
     ) -> tuple[PyTree[Array], Bool[Array, ""]]:

@@ -2,8 +2,8 @@
 
 Natural steps may have a trust region: one that made the demonstrations less likely is
 taken back, with the policy it led to, and the next one is shorter. Nothing that is not
-finite ever reaches the parameters: such a step leaves the reward and the inner solver
-as they were, and is counted.
+finite ever reaches the parameters: such a step leaves the reward, the optimizer and the
+inner solver as they were, and is counted.
 """
 
 from typing import Any
@@ -16,7 +16,6 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.evaluate.ranking import rank_correlation
 from hyperirl.hypergradient import (
     AbstractEstimator,
     Estimate,
@@ -24,21 +23,16 @@ from hyperirl.hypergradient import (
     outer_loss,
     policy_nll,
 )
-from hyperirl.inner import AbstractInnerSolver, Report
+from hyperirl.inner import AbstractInnerSolver, SolveReport
+from hyperirl.inner.solver import hyperparameter
 from hyperirl.learning.rate import Rate, with_rate
+from hyperirl.metrics import StepMetrics
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
 from hyperirl.rewards import AbstractReward
 from hyperirl.rollout import rollout
-from hyperirl.trajectories import Trajectories, returns
-
-_TARGET_KL = 0.01  # Nats a step from the inner optimum that are near enough.
-_MAX_SOLVES = 6  # How many times the inner solver may be run for one outer step.
-_WINDOW = 5  # Steps whose NLL is averaged to choose a reward.
-_SLACK = 0.3  # Discounted nats by which the loss may rise: inner solutions are noisy.
-_GROW, _SHRINK = 2.0, 0.25  # The trust region, after a good step and after a bad one.
-
+from hyperirl.trajectories import Trajectories
 
 class Learner(eqx.Module):
     """What stays the same during a run."""
@@ -52,13 +46,28 @@ class Learner(eqx.Module):
     radius: Float[Array, ""]  # How far a natural step may go, in discounted nats.
     train: Trajectories
     valid: Trajectories
-    ranking: Trajectories  # With true rewards, to look at; nothing is decided by it.
     key: PRNGKeyArray
     rate: Rate | None  # None: the optimizer has its own.
     optimizer: optax.GradientTransformation = eqx.field(static=True)
     inner_updates: int = eqx.field(static=True)
     adaptive: bool = eqx.field(static=True)
     trust_region: bool = eqx.field(static=True)
+    target_kl: Float[Array, ""] = hyperparameter(0.01)
+    """Nats a step from the inner optimum that are near enough."""
+    max_solves: int = eqx.field(static=True, default=6)
+    """How many times the inner solver may be run for one outer step."""
+    window: int = eqx.field(static=True, default=5)
+    """Steps whose NLL is averaged to choose a reward."""
+    slack: Float[Array, ""] = hyperparameter(0.3)
+    """Discounted nats by which the loss may rise: inner solutions are noisy."""
+    grow: Float[Array, ""] = hyperparameter(2.0)
+    """What the trust region is multiplied with after a good step to its border..."""
+    shrink: Float[Array, ""] = hyperparameter(0.25)
+    """...and the length of a bad step, to become the region of the next."""
+    low_snr: float = eqx.field(static=True, default=2.0)
+    """Signal-to-noise ratio below which the trajectories are doubled..."""
+    most_doublings: int = eqx.field(static=True, default=2)
+    """...so many times at most."""
 
 
 class Best(eqx.Module):
@@ -85,10 +94,11 @@ class Solved(eqx.Module):
 
 
 class Trust(eqx.Module):
-    """Where natural steps start from, and how far they may go, in discounted nats."""
+    """Where natural steps start from, and how far they go, in discounted nats."""
 
     base: Solved
-    radius: Float[Array, ""]
+    radius: Float[Array, ""]  # How far the next one may go.
+    moved: Float[Array, ""]  # How far the last one went.
 
 
 class LearnState(eqx.Module):
@@ -98,12 +108,12 @@ class LearnState(eqx.Module):
     reward: AbstractReward
     moments: PyTree  # Of the optimizer.
     inner: Any  # Of the inner solver; its policy is `inner.policy`.
+    estimator: PyTree  # What the estimator remembers.
     trust: Trust | None  # None: no step is taken back.
     best: Best
     agent_episodes: Int[Array, ""]
     snr: Float[Array, ""]  # Running mean.
     skipped: Int[Array, ""]  # Steps in a row.
-    total_skipped: Int[Array, ""]
 
 
 def init(
@@ -117,32 +127,32 @@ def init(
     key = jr.split(learner.key)[0]  # The steps fold their number into the key itself.
     inner = learner.inner.init(learner.practice, policy, key=key)
     infinite = jnp.asarray(jnp.inf, jnp.float32)
-    trust = Trust(Solved(infinite, reward, inner), learner.radius)
+    trust = Trust(Solved(infinite, reward, inner), learner.radius, learner.radius)
     return LearnState(
         step=count(0),
         reward=reward,
         moments=learner.optimizer.init(partition(reward)[0]),
         inner=inner,
+        estimator=learner.estimator.init(reward, inner.policy),
         trust=trust if learner.trust_region else None,
         best=Best(
             infinite,
             inner.policy,
-            jnp.full(_WINDOW, jnp.nan, jnp.float32),
+            jnp.full(learner.window, jnp.nan, jnp.float32),
             infinite,
             reward,
         ),
         agent_episodes=count(agent_episodes),
         snr=jnp.asarray(jnp.nan, jnp.float32),
         skipped=count(0),
-        total_skipped=count(0),
     )
 
 
 @eqx.filter_jit
 def outer_step(
     learner: Learner, state: LearnState, agent_episodes: int, done: Float[Array, ""]
-) -> tuple[LearnState, dict[str, Array]]:
-    """The next state, and the numbers of this step.
+) -> tuple[LearnState, StepMetrics, Trajectories]:
+    """The next state, the numbers of this step, and the agent's trajectories in it.
 
     Args:
         learner: What stays the same.
@@ -157,55 +167,66 @@ def outer_step(
     solved = Solved(loss.astype(jnp.float32), state.reward, inner)
     trust = None
     if state.trust is not None:
-        trust = _judge(state.trust, solved)
+        trust = _judge(learner, state.trust, solved)
         solved = trust.base
     policy = solved.inner.policy
-    agent = rollout(learner.environment, policy, agent_episodes, key=agent_key)
-    estimate = learner.estimator(
-        policy, solved.reward, learner.train, agent, learner.problem
+    agent = rollout(
+        learner.environment, policy, agent_episodes, key=agent_key, rewards=False
     )
-    direction = _direction(learner, solved, trust, estimate, agent)
-    good = all_finite((direction, loss, nll, partition(inner.policy)[0]))
+    estimate, memory = learner.estimator.update(
+        state.estimator, policy, solved.reward, learner.train, agent, learner.problem
+    )
+    direction, trust = _direction(learner, solved, trust, estimate, agent)
     reward, moments = _update(learner, solved.reward, state, direction, done)
+    changed = direction, loss, nll, partition((inner.policy, reward))[0]
+    good = all_finite(changed)
     moved = LearnState(
         step=state.step + 1,
         reward=reward,
         moments=moments,
         inner=solved.inner,
+        estimator=memory,
         trust=trust,
         best=keep_best(state.best, nll, reward=state.reward, policy=inner.policy),
         agent_episodes=state.agent_episodes,
         snr=_running_mean(state.snr, estimate.diagnostics.snr),
         skipped=jnp.zeros_like(state.skipped),
-        total_skipped=state.total_skipped,
     )
     stayed = eqx.tree_at(
-        lambda s: (s.step, s.skipped, s.total_skipped),
-        state,
-        (state.step + 1, state.skipped + 1, state.total_skipped + 1),
+        lambda s: (s.step, s.skipped), state, (state.step + 1, state.skipped + 1)
     )
     new = _choose(good, moved, stayed)
-    row = _row(learner, state, estimate, report, agent, loss, nll)
-    row |= {
-        "inner_updates": num_updates,
-        "best_nll_valid": new.best.nll,
-        "skipped": new.total_skipped,
-    }
-    if trust is not None:
-        row["radius"] = trust.radius
-    return new, row
+    rate = jnp.asarray(jnp.nan) if learner.rate is None else learner.rate(done)
+    metrics = StepMetrics(
+        step=new.step,
+        outer_loss=loss,
+        nll_valid=nll,
+        best_nll_valid=new.best.nll,
+        inner_updates=num_updates,
+        agent_episodes=jnp.asarray(agent.num_episodes),
+        learning_rate=rate,
+        skipped=(~good).astype(jnp.int32),
+        radius=None if trust is None else trust.radius,
+        **_of_inner(report),
+        **_of_estimate(estimate),
+    )
+    return new, metrics, agent
 
 
-def _judge(trust: Trust, tried: Solved) -> Trust:
+def _judge(learner: Learner, trust: Trust, tried: Solved) -> Trust:
     """Goes on from what was tried, or back to where the last good step began.
 
-    After a step back the loss to beat is a little higher: it may have been luck.
+    The region grows after good steps that reached its border, so it is never far larger
+    than the steps that were taken; after a bad one it is a part of that step. After a
+    step back the loss to beat is a little higher: it may have been luck.
     """
-    good = tried.loss <= trust.base.loss + _SLACK
-    base = eqx.tree_at(lambda b: b.loss, trust.base, trust.base.loss + _SLACK / 2)
-    radius = trust.radius * jnp.where(good, _GROW, _SHRINK)
+    slack = learner.slack
+    good = tried.loss <= trust.base.loss + slack
+    base = eqx.tree_at(lambda b: b.loss, trust.base, trust.base.loss + slack / 2)
+    grown = jnp.maximum(trust.radius, learner.grow * trust.moved)
+    radius = jnp.where(good, grown, learner.shrink * trust.moved)
     radius = jnp.where(jnp.isfinite(trust.base.loss), radius, trust.radius)
-    return Trust(_choose(good, tried, base), radius)
+    return Trust(_choose(good, tried, base), radius, trust.moved)
 
 
 def _direction(
@@ -214,10 +235,10 @@ def _direction(
     trust: Trust | None,
     estimate: Estimate,
     agent: Trajectories,
-) -> PyTree:
+) -> tuple[PyTree, Trust | None]:
     """What the optimizer descends on: the hypergradient, or the natural step."""
     if learner.natural is None:
-        return estimate.h
+        return estimate.h, trust
     radius = learner.radius if trust is None else trust.radius
     step, divergence = learner.natural(
         estimate.h,
@@ -227,8 +248,11 @@ def _direction(
         agent,
         learner.problem,
     )
+    if trust is not None:
+        length = jnp.minimum(radius, divergence.astype(radius.dtype))
+        trust = eqx.tree_at(lambda t: t.moved, trust, length)
     scale = jnp.minimum(1.0, jnp.sqrt(radius / divergence))
-    return jax.tree.map(lambda leaf: scale.astype(leaf.dtype) * leaf, step)
+    return jax.tree.map(lambda leaf: scale.astype(leaf.dtype) * leaf, step), trust
 
 
 def _update(
@@ -265,15 +289,15 @@ def keep_best(best: Best, nll: Float[Array, ""], *, reward, policy) -> Best:
 
 def _solve(
     learner: Learner, state: LearnState, key: PRNGKeyArray
-) -> tuple[Any, Report, Int[Array, ""]]:
+) -> tuple[Any, SolveReport, Int[Array, ""]]:
     """The inner solver's state, its report, and how many updates it took.
 
-    The hypergradient is one only near the inner optimum, so the solver is run again
+    The hypergradient is right only near the inner optimum, so the solver is run again
     while it is far from it. A gap that is not above its own noise is near.
     """
     problem = learner.problem
     arrays, rest = eqx.partition(state.inner, eqx.is_array)
-    steps = jnp.arange(learner.environment.horizon, dtype=jnp.float32)
+    steps = jnp.arange(learner.practice.horizon, dtype=jnp.float32)
     weight = problem.temperature * jnp.sum(problem.discount**steps)
 
     def solve(carry):
@@ -292,14 +316,13 @@ def _solve(
     def unfinished(carry):
         i, _, report = carry
         noisy = report.gap <= 2 * report.gap_error
-        far = ~noisy & (report.gap > _TARGET_KL * weight)
-        return (i == 0) | ((i < _MAX_SOLVES) & far & learner.adaptive)
+        far = ~noisy & (report.gap > learner.target_kl * weight)
+        return (i == 0) | ((i < learner.max_solves) & far & learner.adaptive)
 
     # The first solve is in the loop too: outside, all of it would be compiled twice.
     zero = jnp.zeros((), jnp.int32)
-    nothing = Report(*[jnp.zeros((), jnp.float32)] * 8, steps=zero)
     count, arrays, report = jax.lax.while_loop(
-        unfinished, solve, (zero, arrays, nothing)
+        unfinished, solve, (zero, arrays, SolveReport.unknown())
     )
     return eqx.combine(arrays, rest), report, count * learner.inner_updates
 
@@ -309,44 +332,34 @@ def _running_mean(old: Float[Array, ""], new: Float[Array, ""]) -> Float[Array, 
     return jnp.where(jnp.isnan(old), new, 0.8 * old + 0.2 * new)
 
 
-def _row(
-    learner: Learner,
-    state: LearnState,
-    estimate: Estimate,
-    report: Report,
-    agent: Trajectories,
-    loss: Float[Array, ""],
-    nll: Float[Array, ""],
-) -> dict[str, Array]:
-    """What is written down. True returns are looked at and decide nothing."""
-    diagnostics = estimate.diagnostics
-    assert agent.rewards is not None  # Rollouts know them.
-    row = {
-        "step": state.step + 1,
-        "outer_loss": loss,
-        "nll_valid": nll,
-        "true_return": jnp.mean(returns(agent, agent.rewards)),
-        "rank_corr": rank_correlation(state.reward, learner.ranking).total,
+def _of_inner(report: SolveReport) -> dict[str, Array]:
+    """How well the inner problem was solved."""
+    return {
         "inner_gap": report.gap,
         "inner_gap_error": report.gap_error,
         "inner_gradient_norm": report.gradient_norm,
         "entropy": report.entropy,
         "policy_kl": report.kl,
-        "agent_episodes": jnp.asarray(agent.num_episodes),
+    }
+
+
+def _of_estimate(estimate: Estimate) -> dict[str, Array]:
+    """What the hypergradient says of itself, and of its curvature solve if any."""
+    diagnostics = estimate.diagnostics
+    found = {
         "snr": diagnostics.snr,
         "h_norm": diagnostics.norm,
         "ml_irl_cosine": diagnostics.ml_irl_cosine,
     }
-    if diagnostics.solve is not None:
-        info = diagnostics.solve
-        row |= {
-            "damping": info.damping,
-            "residual": info.relative_residual,
-            "solver_iterations": info.iterations,
-            "effective_dimension": info.effective_dimension,
-            "certificate": info.certificate,
-        }
-    return row
+    if (info := diagnostics.solve) is None:
+        return found
+    return found | {
+        "damping": info.damping,
+        "residual": info.relative_residual,
+        "solver_iterations": info.iterations,
+        "effective_dimension": info.effective_dimension,
+        "certificate": info.certificate,
+    }
 
 
 def all_finite(tree: PyTree) -> Bool[Array, ""]:
