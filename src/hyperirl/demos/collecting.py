@@ -7,19 +7,22 @@ from typing import Any
 import equinox as eqx
 import jax.random as jr
 
-from hyperirl import environments
 from hyperirl.demos.checks import check_against
 from hyperirl.demos.demos import Demos
 from hyperirl.demos.errors import DemosError
 from hyperirl.demos.experts import QUICK, Effort, Progress, soft_optimal_expert
 from hyperirl.demos.provenance import Provenance
+from hyperirl.environments import AbstractEnvironment
 from hyperirl.policies import log_probs
 from hyperirl.problem import problem as make_problem
 from hyperirl.rollout import rollout
+from hyperirl.tasks import Task, as_task, make
+
+_USUAL_TEMPERATURE = 0.1  # The paper's.
 
 
 def collect(
-    environment: str,
+    task: str | Task | AbstractEnvironment,
     num_episodes: int = 100,
     *,
     seed: int = 0,
@@ -34,32 +37,38 @@ def collect(
     The same arguments give the same demonstrations on the same machine.
 
     Args:
-        environment: A name in `hyperirl.environments.names`.
+        task: The name of a built-in task, a `Task`, or an environment.
         num_episodes: How many episodes.
         seed: Decides the expert's training and the episodes.
         temperature: `alpha` of the expert: how much its entropy is worth; what is
-            usual for the environment by default.
+            usual for the task by default.
         discount: `gamma` of the expert.
-        options: Options the environment is made with: numbers, strings and lists.
+        options: Of a built-in task's environment: numbers, strings and lists.
         effort: How long an expert that is not known in closed form is trained.
         on_progress: Called with the fraction of the training done and a few words.
     """
     if num_episodes < 1:
         raise DemosError(f"Cannot collect {num_episodes} episodes; ask for at least 1.")
     options = {} if options is None else dict(options)
-    world = environments.make(environment, **options)
+    task = _changed(task, options)
+    environment = task.environment
+    if not environment.has_reward:
+        raise DemosError(
+            f"{task.name} does not know its true reward, so there is no expert to "
+            "train; write its method `reward`, or record demonstrations elsewhere."
+        )
     if temperature is None:
-        temperature = environments.usual_temperature(environment)
+        temperature = task.options.temperature or _USUAL_TEMPERATURE
     problem = make_problem(temperature, discount)
     expert_key, rollout_key = jr.split(jr.key(seed))
     expert = soft_optimal_expert(
-        world, problem, effort=effort, key=expert_key, on_progress=on_progress
+        task, problem, effort=effort, key=expert_key, on_progress=on_progress
     )
-    batch = rollout(world, expert.policy, num_episodes, key=rollout_key)
+    batch = rollout(environment, expert.policy, num_episodes, key=rollout_key)
     provenance = Provenance(
-        environment=environment,
+        environment=task.name,
         options=options,
-        horizon=world.horizon,
+        horizon=environment.horizon,
         temperature=temperature,
         discount=discount,
         expert=expert.description,
@@ -68,5 +77,19 @@ def collect(
         hyperirl_version=metadata.version("hyperirl"),
     )
     demos = Demos(batch, provenance, eqx.filter_jit(log_probs)(expert.policy, batch))
-    check_against(demos, world)
+    check_against(demos, environment)
     return demos
+
+
+def _changed(
+    task: str | Task | AbstractEnvironment, options: Mapping[str, Any]
+) -> Task:
+    """The task with options of its environment changed, which a built-in one has."""
+    if not options:
+        return as_task(task)
+    if not isinstance(task, str):
+        raise DemosError(
+            f"Options ({', '.join(options)}) are for built-in tasks, by their names; "
+            "make your environment with them instead."
+        )
+    return make(task, **options)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hyperirl import environments
+from hyperirl import tasks
 from hyperirl.demos import npz
 from hyperirl.demos.checks import check_against
 from hyperirl.demos.demos import Demos
@@ -61,10 +61,10 @@ def content_hash(demos: Demos) -> str:
 
 def environment_of(provenance: Provenance) -> AbstractEnvironment | None:
     """The environment demonstrations come from, if it is one of ours."""
-    if provenance.environment not in environments.names:
+    if provenance.environment not in tasks.names:
         return None
     try:
-        return environments.make(provenance.environment, **provenance.options)
+        return tasks.make(provenance.environment, **provenance.options).environment
     except Exception as error:  # The options come from a file and may be anything.
         raise DemosError(
             f"The environment {provenance.environment} cannot be made with the "

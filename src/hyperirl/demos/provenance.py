@@ -16,7 +16,7 @@ class Provenance:
     """Where demonstrations come from. `None` stands for "not known"."""
 
     environment: str | None = None
-    """Name of the environment, as in `hyperirl.environments.names`."""
+    """Name of the task, as in `hyperirl.tasks.names`, or of somebody's own."""
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Options the environment was made with: plain numbers, strings and lists."""
     horizon: int | None = None

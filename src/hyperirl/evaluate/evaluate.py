@@ -2,12 +2,13 @@
 
 docs/evaluation.md says what each of them can and cannot tell. Nothing here may be used
 to select a model, stop a run or tune a setting: it looks at the true reward and at the
-test episodes.
+test episodes. What needs the true reward is left out where that is not known.
 """
 
 import dataclasses
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -22,14 +23,15 @@ from hyperirl.environments import AbstractEnvironment
 from hyperirl.evaluate.distance import coverage, epic_distance
 from hyperirl.evaluate.fresh import (
     Fresh,
+    FreshTraining,
     MakePolicy,
-    Progress,
-    Training,
-    default_policy,
+    OnProgress,
     measure,
+    policies_like,
     retraining_ratios,
     steps_to_reach,
     train_fresh,
+    usual_policy,
 )
 from hyperirl.evaluate.intervals import interval, percentiles, picks
 from hyperirl.evaluate.ranking import VERSION as RANKING_VERSION
@@ -42,169 +44,104 @@ from hyperirl.evaluate.ranking import (
     untrained_control,
 )
 from hyperirl.evaluate.solved import solved_policy
-from hyperirl.evaluate.transfer import changed_dynamics
 from hyperirl.inner import Reward, true_reward
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
 from hyperirl.rewards import AbstractReward, rewards_of
 from hyperirl.rollout import rollout
+from hyperirl.tasks import Task
 from hyperirl.trajectories import Trajectories, returns
 
-PROTOCOL_VERSION = 4  # Since rewards have a level, and are also trained on hard.
+PROTOCOL_VERSION = 4  # Since rewards have their level and are also trained on hard.
 _REACHED = 0.95  # Of the way from random to expert: when retraining is done.
 _REFERENCE_EPISODES = 64
 _HARD_TEMPERATURE = 1e-6  # As good as none.
-_OF_SOLVED = ("solved_nll", "solved_gap_percent", "solved_return")
 
 
-def evaluate(
-    environment: AbstractEnvironment,
-    reward: AbstractReward,
-    demos: Demos,
-    problem: Problem,
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What is judged, and what it was learned from."""
+
+    task: Task
+    demos: Demos
+    seed: int
+    """With which the run split the demonstrations."""
+    problem: Problem
+    """The temperature and discount it was learned for."""
+    policy: AbstractPolicy
+    """The policy of the run; fresh ones are of its class."""
+    reward: AbstractReward | None = None
+    """What was learned; none for behavioral cloning."""
+
+    @property
+    def environment(self) -> AbstractEnvironment:
+        """Where it was learned."""
+        return self.task.environment
+
+    @functools.cached_property
+    def parts(self) -> Parts:
+        """How the run split the demonstrations."""
+        return split_demos(self.demos, self.seed)
+
+    @property
+    def policy_for(self) -> MakePolicy:
+        """Makes fresh policies of the run's class."""
+        return policies_like(self.policy)
+
+
+def judge(
+    subject: Subject,
     *,
-    seed: int,
-    parts: Parts | None = None,
-    ranking: RankingSet | None = None,
-    policy_for: MakePolicy = default_policy,
     seeds: int = 2,
-    training: Training | None = None,
+    training: FreshTraining | None = None,
     transfer: bool = True,
-    progress: Progress | None = None,
+    ranking: RankingSet | None = None,
+    on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """What a learned reward is worth, as plain numbers: `evaluation.json`.
+    """What a run is worth, as plain numbers: `evaluation.json`.
 
     A metric is `{"mean", "low", "high", "n"}` with a 95 % interval; a number if it has
     none; `None` if it is not defined or not known.
 
     Args:
-        environment: Where the demonstrations come from.
-        reward: What was learned.
-        demos: All demonstrations.
-        problem: The temperature and discount it was learned for.
-        seed: With which the run split the demonstrations.
-        parts: How they were split, if not by `split_demos`.
-        ranking: The trajectories to rank; `ranking_of_demos` by default.
-        policy_for: Makes a fresh policy, of the class that the run used.
+        subject: What is judged.
         seeds: Fresh policies for each reward.
-        training: How they are trained.
+        training: How they are trained; with the task's own budget by default.
         transfer: Whether to train in changed dynamics, too.
-        progress: Called with the fraction done and a few words.
+        ranking: The trajectories to rank; `ranking_of_demos` by default.
+        on_progress: Called with the fraction done and a few words.
     """
     if seeds < 1:
         raise ValueError(f"At least one fresh policy is needed, got seeds={seeds}.")
-    training = Training() if training is None else training
-    parts = split_demos(demos, seed) if parts is None else parts
-    worlds = changed_dynamics(environment) if transfer else {}
-    stages = _Stages(progress, 1 + 2 * seeds * (2 + len(worlds)))
-    truth = true_reward(environment)
-    without_entropy = dataclasses.replace(
-        problem, temperature=jnp.float32(_HARD_TEMPERATURE)
-    )
-
-    def train_all(
-        world: AbstractEnvironment, reward: Reward, name: str, *, hard: bool = False
-    ) -> list[Fresh]:
-        """As in learning; or hard: as a library that knows no entropy would."""
-        return [
-            train_fresh(
-                world,
-                reward,
-                without_entropy if hard else problem,
-                parts.test.trajectories,
-                key=jr.fold_in(jr.key(PROTOCOL_VERSION), fresh_seed),
-                starts=None if hard else parts.train.trajectories,
-                training=training,
-                policy_for=policy_for,
-                progress=stages.next(f"{name}, fresh policy {fresh_seed + 1}"),
-            )
-            for fresh_seed in range(seeds)
-        ]
-
-    stages.next("clone and ranking set")(0.0, "")
-    if ranking is None:
-        ranking = ranking_of_demos(environment, demos)
-    result = _references(environment, demos, parts, ranking, policy_for, training)
-    result |= _reward_metrics(environment, reward, ranking, problem)
-    learned = train_all(environment, reward.soft, "learned reward")
-    true = train_all(environment, truth, "true reward")
-    result |= _likelihood([fresh.nll for fresh in learned], parts)
-    result["env_return"] = interval([fresh.returns for fresh in learned])
-    hard = train_all(environment, reward, "learned reward, hard", hard=True)
-    result["hard_return"] = interval([fresh.returns for fresh in hard])
-    hard = train_all(environment, truth, "true reward, hard", hard=True)
-    result["hard_true_return"] = interval([fresh.returns for fresh in hard])
-    result |= _solved(environment, reward.soft, problem, parts)
-    result["true_reward_nll"] = interval([fresh.nll for fresh in true])
-    result["true_reward_return"] = interval([fresh.returns for fresh in true])
-    result |= _retraining(learned, true, result)
-    result["transfer"] = {
-        name: {
-            "env_return": interval(
-                [
-                    f.returns
-                    for f in train_all(world, reward.soft, f"{name}, learned reward")
-                ]
-            ),
-            "true_reward_return": interval(
-                [f.returns for f in train_all(world, truth, f"{name}, true reward")]
-            ),
-        }
-        for name, world in worlds.items()
-    }
-    result["settings"] = dataclasses.asdict(training) | {
-        "protocol_version": PROTOCOL_VERSION,
-        "ranking_version": ranking.version,
-        "ranking_episodes": ranking.trajectories.num_episodes,
-        "seeds": seeds,
-        "split_seed": seed,
-        "test_episodes": parts.test.num_episodes,
-        "temperature": float(problem.temperature),
-        "discount": float(problem.discount),
-    }
-    return result
+    training = FreshTraining(subject.task.budget) if training is None else training
+    known = subject.environment.has_reward
+    if ranking is None and known:
+        ranking = ranking_of_demos(subject.environment, subject.demos)
+    result = _references(subject, training, ranking) | {"true_reward": known}
+    if subject.reward is None:
+        result |= _of_policy(subject, training)
+    else:
+        trainer = _Trainer(subject, training, seeds, on_progress)
+        result |= _of_reward(subject, subject.reward, ranking)
+        result |= _of_fresh(trainer, subject.reward, transfer, result)
+        result |= _solved(subject, subject.reward)
+    settings = dataclasses.asdict(training) | {"seeds": seeds}
+    return result | {"settings": settings | _settings(subject, ranking)}
 
 
-def evaluate_policy(
-    environment: AbstractEnvironment,
-    policy: AbstractPolicy,
-    demos: Demos,
-    *,
-    seed: int,
-    parts: Parts | None = None,
-    ranking: RankingSet | None = None,
-    policy_for: MakePolicy = default_policy,
-) -> dict[str, Any]:
-    """The same for a policy that has no reward, such as a clone: nothing is trained.
-
-    What only a reward has is `None`.
-    """
-    parts = split_demos(demos, seed) if parts is None else parts
-    if ranking is None:
-        ranking = ranking_of_demos(environment, demos)
-    training, test = Training(), parts.test.trajectories
-    result = _references(environment, demos, parts, ranking, policy_for, training)
-    returned, nll = measure(environment, policy, test, key=jr.key(1), training=training)
-    result |= _likelihood([nll], parts)
-    result["env_return"] = interval(returned)
-    of_rewards = (
-        *_OF_SOLVED,
-        "rank_corr",
-        "rank_corr_per_step",
-        "rank_corr_soft",
-        "rank_corr_constant",
-        "rank_corr_untrained",
-        "epic_distance",
-        "retraining_ratio",
-        "hard_return",
-        "hard_true_return",
-    )
+def _settings(subject: Subject, ranking: RankingSet | None) -> dict[str, Any]:
+    """What decides the numbers."""
     settings = {
         "protocol_version": PROTOCOL_VERSION,
-        "split_seed": seed,
-        "test_episodes": parts.test.num_episodes,
+        "split_seed": subject.seed,
+        "test_episodes": subject.parts.test.num_episodes,
+        "temperature": float(subject.problem.temperature),
+        "discount": float(subject.problem.discount),
     }
-    return result | dict.fromkeys(of_rewards) | {"transfer": {}, "settings": settings}
+    if ranking is not None:
+        episodes = ranking.trajectories.num_episodes
+        settings |= {"ranking_version": ranking.version, "ranking_episodes": episodes}
+    return settings
 
 
 def ranking_of_demos(environment: AbstractEnvironment, demos: Demos) -> RankingSet:
@@ -215,34 +152,153 @@ def ranking_of_demos(environment: AbstractEnvironment, demos: Demos) -> RankingS
     """
     policy_key, clone_key, play_key = jr.split(jr.key(RANKING_VERSION), 3)
     parts = split_demos(demos, RANKING_VERSION)
-    policy = default_policy(environment, policy_key)
+    policy = usual_policy(environment, policy_key)
     expert, _ = clone(
         policy, parts.train.trajectories, parts.valid.trajectories, key=clone_key
     )
     return ranking_set(environment, expert, key=play_key)
 
 
+class _Trainer:
+    """Trains fresh policies on a reward, and tells how far it is."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        training: FreshTraining,
+        seeds: int,
+        on_progress: OnProgress | None,
+    ):
+        self.subject, self.training, self.seeds = subject, training, seeds
+        self._on_progress, self._done, self._total = on_progress, 0, 1
+
+    def expect(self, rewards: int) -> None:
+        """Says how many rewards will be trained on, for the progress."""
+        self._total = rewards * self.seeds
+
+    def soft(
+        self, world: AbstractEnvironment, reward: Reward, words: str
+    ) -> list[Fresh]:
+        """With entropy, often started in demonstrated states: as in learning."""
+        starts = self.subject.parts.train.trajectories
+        return self._train(world, reward, self.subject.problem, starts, words)
+
+    def hard(
+        self, world: AbstractEnvironment, reward: Reward, words: str
+    ) -> list[Fresh]:
+        """Without entropy, from the task's own starts: as a stranger would."""
+        problem = dataclasses.replace(
+            self.subject.problem, temperature=jnp.float32(_HARD_TEMPERATURE)
+        )
+        words = f"{words}, the hard way"
+        return self._train(world, reward, problem, None, words)
+
+    def _train(
+        self,
+        world: AbstractEnvironment,
+        reward: Reward,
+        problem: Problem,
+        starts: Trajectories | None,
+        words: str,
+    ) -> list[Fresh]:
+        found = []
+        for seed in range(self.seeds):
+            title = f"{words}, fresh policy {seed + 1}"
+            found.append(
+                train_fresh(
+                    world,
+                    reward,
+                    problem,
+                    self.subject.parts.test.trajectories,
+                    key=jr.fold_in(jr.key(PROTOCOL_VERSION), seed),
+                    starts=starts,
+                    training=self.training,
+                    policy_for=self.subject.policy_for,
+                    on_progress=lambda share, words, title=title: self._tell(
+                        share, f"{title}: {words}"
+                    ),
+                )
+            )
+            self._done += 1
+        return found
+
+    def _tell(self, share: float, words: str) -> None:
+        if self._on_progress is not None:
+            self._on_progress((self._done + share) / self._total, words)
+
+
+def _of_fresh(
+    trainer: _Trainer,
+    reward: AbstractReward,
+    transfer: bool,
+    references: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Fresh policies on the learned reward and, if it is known, on the true one."""
+    subject, home = trainer.subject, trainer.subject.environment
+    if not home.has_reward:
+        trainer.expect(1)
+        learned = trainer.soft(home, reward.soft, "learned reward")
+        return _likelihood([fresh.nll for fresh in learned], subject.parts)
+    truth = true_reward(home)
+    worlds = subject.task.variants(home) if transfer else {}
+    trainer.expect(4 + 2 * len(worlds))
+    learned = trainer.soft(home, reward.soft, "learned reward")
+    true = trainer.soft(home, truth, "true reward")
+    result = _likelihood([fresh.nll for fresh in learned], subject.parts)
+    result |= {
+        "env_return": _returns(learned),
+        "true_reward_nll": interval([fresh.nll for fresh in true]),
+        "true_reward_return": _returns(true),
+        "hard_return": _returns(trainer.hard(home, reward, "learned reward")),
+        "hard_true_return": _returns(trainer.hard(home, truth, "true reward")),
+        "transfer": {
+            name: {
+                "env_return": _returns(trainer.soft(world, reward.soft, name)),
+                "true_reward_return": _returns(
+                    trainer.soft(world, truth, f"{name}, true reward")
+                ),
+            }
+            for name, world in worlds.items()
+        },
+    }
+    return result | _retraining(learned, true, references)
+
+
+def _returns(policies: Sequence[Fresh]) -> dict[str, Any]:
+    return interval([fresh.returns for fresh in policies])
+
+
+def _of_policy(subject: Subject, training: FreshTraining) -> dict[str, Any]:
+    """A policy without a reward, such as a clone: nothing is trained."""
+    test = subject.parts.test.trajectories
+    returned, nll = measure(
+        subject.environment, subject.policy, test, key=jr.key(1), training=training
+    )
+    result = _likelihood([nll], subject.parts)
+    return result if returned is None else result | {"env_return": interval(returned)}
+
+
 def _references(
-    environment: AbstractEnvironment,
-    demos: Demos,
-    parts: Parts,
-    ranking: RankingSet,
-    policy_for: MakePolicy,
-    training: Training,
+    subject: Subject, training: FreshTraining, ranking: RankingSet | None
 ) -> dict[str, Any]:
     """What does not depend on the learned reward."""
     policy_key, clone_key, cloned_key, random_key = jr.split(jr.key(0), 4)
+    environment, parts = subject.environment, subject.parts
     train, valid, test = (part.trajectories for part in parts)
-    cloned, _ = clone(policy_for(environment, policy_key), train, valid, key=clone_key)
-    cloned_return, cloned_nll = measure(
+    policy = subject.policy_for(environment, policy_key)
+    cloned, _ = clone(policy, train, valid, key=clone_key)
+    returned, nll = measure(
         environment, cloned, test, key=cloned_key, training=training
     )
+    if ranking is None or returned is None:
+        return {"bc_nll": interval(nll)}
     episodes = rollout(environment, ranking.random, _REFERENCE_EPISODES, key=random_key)
+    expert = _true_returns(environment, subject.demos.trajectories)
     return {
-        "expert_return": interval(_true_returns(environment, demos.trajectories)),
+        "expert_return": interval(expert),
         "random_return": interval(_true_returns(environment, episodes)),
-        "bc_nll": interval(cloned_nll),
-        "bc_return": interval(cloned_return),
+        "bc_nll": interval(nll),
+        "bc_return": interval(returned),
     }
 
 
@@ -270,42 +326,40 @@ def _likelihood(nll: Sequence[Any], parts: Parts) -> dict[str, Any]:
     return found | {"gap_percent": percent | {"n": gap["n"]}}
 
 
-def _solved(
-    environment: AbstractEnvironment,
-    reward: AbstractReward,
-    problem: Problem,
-    parts: Parts,
-) -> dict[str, Any]:
+def _solved(subject: Subject, reward: AbstractReward) -> dict[str, Any]:
     """Likelihood and return of the policy that the reward asks for, untrained."""
-    policy = solved_policy(environment, reward, problem)
+    environment = subject.environment
+    policy = solved_policy(environment, reward.soft, subject.problem)
     if policy is None:
-        return dict.fromkeys(_OF_SOLVED)
-    test = parts.test.trajectories
+        return {}
+    test = subject.parts.test.trajectories
     returned, nll = measure(environment, policy, test, key=jr.key(PROTOCOL_VERSION))
-    likelihood = _likelihood([nll], parts)
-    found = likelihood["policy_nll"], likelihood["gap_percent"], interval(returned)
-    return dict(zip(_OF_SOLVED, found, strict=True))
+    likelihood = _likelihood([nll], subject.parts)
+    return {
+        "solved_nll": likelihood["policy_nll"],
+        "solved_gap_percent": likelihood["gap_percent"],
+        "solved_return": None if returned is None else interval(returned),
+    }
 
 
-def _reward_metrics(
-    environment: AbstractEnvironment,
-    reward: AbstractReward,
-    ranking: RankingSet,
-    problem: Problem,
+def _of_reward(
+    subject: Subject, reward: AbstractReward, ranking: RankingSet | None
 ) -> dict[str, Any]:
     """What can be said of the reward without training on it."""
-    episodes = ranking.trajectories
-    found = rank_correlation(reward, episodes)
+    if ranking is None:
+        return {}
+    environment, episodes = subject.environment, ranking.trajectories
+    found, soft = (rank_correlation(r, episodes) for r in (reward, reward.soft))
     count = episodes.num_episodes
     draws = resampled_rank_correlations(reward, episodes, jnp.asarray(picks(count)))
     constant = constant_control(episodes)
     untrained = untrained_control(reward, episodes, key=jr.key(ranking.version))
     where = coverage(episodes, environment.action_space)
-    distance = epic_distance(reward, true_reward(environment), where, problem)
+    distance = epic_distance(reward, true_reward(environment), where, subject.problem)
     return {
         "rank_corr": percentiles(float(found.total), draws, count),
         "rank_corr_per_step": _number(found.per_step),
-        "rank_corr_soft": _number(rank_correlation(reward.soft, episodes).total),
+        "rank_corr_soft": _number(soft.total),
         "rank_corr_constant": _number(constant.total),
         "rank_corr_constant_per_step": _number(constant.per_step),
         "rank_corr_untrained": _number(untrained.total),
@@ -315,12 +369,11 @@ def _reward_metrics(
 
 
 def _retraining(
-    learned: Sequence[Fresh], true: Sequence[Fresh], known: dict[str, Any]
+    learned: Sequence[Fresh], true: Sequence[Fresh], references: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Environment steps to the threshold, on both rewards, and their ratio."""
-    random, expert = (
-        known[name]["mean"] for name in ("random_return", "expert_return")
-    )
+    ends = ("random_return", "expert_return")
+    random, expert = (references[name]["mean"] for name in ends)
     threshold = random + _REACHED * (expert - random)
     ours = [fresh.curve for fresh in learned]
     theirs = [fresh.curve for fresh in true]
@@ -341,22 +394,3 @@ def _retraining(
 def _number(value: Any) -> float | None:
     """A plain number; `None` for what is undefined."""
     return float(value) if math.isfinite(float(value)) else None
-
-
-class _Stages:
-    """Tells the progress of several things that are done one after the other."""
-
-    def __init__(self, progress: Progress | None, count: int):
-        self._progress, self._count, self._done = progress, count, -1
-
-    def next(self, title: str) -> Progress:
-        """A listener for the next of them."""
-        self._done += 1
-        done = self._done
-
-        def listen(share: float, words: str) -> None:
-            if self._progress is not None:
-                text = f"{title}: {words}" if words else title
-                self._progress((done + share) / self._count, text)
-
-        return listen

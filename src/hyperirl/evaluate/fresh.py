@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperirl.demos import starting_in
-from hyperirl.environments import AbstractEnvironment, CartPole, Pendulum
-from hyperirl.inner import PPO, Reward, chunks, ppo_for
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.evaluate.ranking import untrained
+from hyperirl.inner import PPO, Reward, ppo_for
 from hyperirl.policies import (
     AbstractPolicy,
     GaussianHead,
@@ -29,11 +31,11 @@ from hyperirl.spaces import Box
 from hyperirl.trajectories import Trajectories, returns
 
 MakePolicy = Callable[[AbstractEnvironment, PRNGKeyArray], AbstractPolicy]
-Progress = Callable[[float, str], None]
+OnProgress = Callable[[float, str], None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Training:
+class FreshTraining:
     """How a fresh policy is trained: the same for every reward it is compared with."""
 
     budget: int = 1_000_000
@@ -95,7 +97,7 @@ class Curve:
     steps: tuple[int, ...]
     """Environment steps so far; the first entry is the untrained policy."""
     env_return: tuple[float, ...]
-    """Mean undiscounted return under the true reward."""
+    """Mean undiscounted return under the true reward; NaN where it is not known."""
     nll: tuple[float, ...]
     """Mean of `-sum_t log pi(a_t | s_t)` over the test episodes."""
 
@@ -106,23 +108,13 @@ class Fresh:
 
     policy: AbstractPolicy
     curve: Curve
-    returns: Float[Array, " episodes"]
-    """True and undiscounted, of its own episodes."""
+    returns: Float[Array, " episodes"] | None
+    """True and undiscounted, of its own episodes; `None` if that is not known."""
     nll: Float[Array, " test"]
     """`-sum_t log pi(a_t | s_t)` of each test episode."""
 
 
-def usual_budget(environment: AbstractEnvironment) -> int:
-    """Environment steps after which a policy for the environment has settled.
-
-    Where a policy that has learned nothing is lost for the rest of its episode, most of
-    its experience teaches it nothing.
-    """
-    lost = isinstance(environment, CartPole) and not environment.terminates
-    return 4_000_000 if lost or isinstance(environment, Pendulum) else 1_000_000
-
-
-def default_policy(environment: AbstractEnvironment, key: PRNGKeyArray) -> Policy:
+def usual_policy(environment: AbstractEnvironment, key: PRNGKeyArray) -> Policy:
     """Two hidden layers of 64. Actions in a finite box are squashed into it."""
     space = environment.action_space
     bounded = isinstance(space, Box) and not _unbounded(environment)
@@ -135,8 +127,13 @@ def default_policy(environment: AbstractEnvironment, key: PRNGKeyArray) -> Polic
     )
 
 
-def policies_like(policy: Policy) -> MakePolicy:
-    """Makes untrained policies of the same class as a trained one."""
+def policies_like(policy: AbstractPolicy) -> MakePolicy:
+    """Makes untrained policies of the same class as a trained one.
+
+    A policy of the user's own has its arrays drawn anew.
+    """
+    if not isinstance(policy, Policy):
+        return lambda environment, key: untrained(policy, key)
     layers, gaussian = policy.network.layers, None
     if isinstance(policy.head, GaussianHead):
         gaussian = policy.head
@@ -165,9 +162,9 @@ def train_fresh(
     *,
     key: PRNGKeyArray,
     starts: Trajectories | None = None,
-    training: Training | None = None,
-    policy_for: MakePolicy = default_policy,
-    progress: Progress | None = None,
+    training: FreshTraining | None = None,
+    policy_for: MakePolicy = usual_policy,
+    on_progress: OnProgress | None = None,
 ) -> Fresh:
     """Trains a new policy by PPO on a frozen reward.
 
@@ -182,40 +179,41 @@ def train_fresh(
             likelihood asks what the policy does there.
         training: Budget and schedule.
         policy_for: Makes the untrained policy.
-        progress: Called with the fraction done and a few words.
+        on_progress: Called with the fraction done and a few words.
     """
-    training = Training() if training is None else training
+    training = FreshTraining() if training is None else training
     policy_key, init_key, solve_key, measure_key = jr.split(key, 4)
     policy = policy_for(environment, policy_key)
-    practice = environment
-    if starts is not None and training.demo_starts > 0:
+    practice, can_start = environment, environment.can_start_anywhere
+    if starts is not None and training.demo_starts > 0 and can_start:
         practice = starting_in(environment, starts, training.demo_starts)
     solver = _solver(environment, training, 0.0, 1.0)
     state = solver.init(practice, policy, key=init_key)
     checks = min(training.num_checks, training.num_updates)
-    parts = chunks(training.num_updates, checks)
+    ends = np.linspace(0, training.num_updates, checks + 1).astype(int)
 
     def check(policy: AbstractPolicy, i: int):
         key = jr.fold_in(measure_key, i)
         return _measure(environment, policy, test, training.check_episodes, key)
 
+    # NaN where the true reward is not known.
+    mean = lambda draws: math.nan if draws is None else float(jnp.mean(draws))
     measured = [check(policy, 0)]
-    for i, part in enumerate(parts, 1):
-        state, _ = _solver(environment, training, part.start, part.end).solve(
+    for i, (start, end) in enumerate(itertools.pairwise(ends), 1):
+        shares = start / training.num_updates, end / training.num_updates
+        state, _ = _solver(environment, training, *shares).solve(
             practice,
             reward,
             state,
             problem,
-            part.num_updates,
+            int(end - start),
             key=jr.fold_in(solve_key, i),
         )
         measured.append(check(state.policy, i))
-        if progress is not None:
-            progress(part.end, f"return {float(jnp.mean(measured[-1][0])):.1f}")
-    mean = lambda draws: float(jnp.mean(draws))
-    updates = itertools.accumulate((part.num_updates for part in parts), initial=0)
+        if on_progress is not None:
+            on_progress(shares[1], f"return {mean(measured[-1][0]):.1f}")
     curve = Curve(
-        steps=tuple(done * training.steps_per_update for done in updates),
+        steps=tuple(int(end) * training.steps_per_update for end in ends),
         env_return=tuple(mean(drawn) for drawn, _ in measured),
         nll=tuple(mean(nll) for _, nll in measured),
     )
@@ -225,7 +223,7 @@ def train_fresh(
 
 
 def _solver(
-    environment: AbstractEnvironment, training: Training, start: float, end: float
+    environment: AbstractEnvironment, training: FreshTraining, start: float, end: float
 ) -> PPO:
     """For the part of the training between two shares of it.
 
@@ -258,24 +256,32 @@ def measure(
     test: Trajectories,
     *,
     key: PRNGKeyArray,
-    training: Training | None = None,
-) -> tuple[Float[Array, " episodes"], Float[Array, " test"]]:
-    """True returns of a policy's own episodes, and its NLL on each test episode."""
-    training = Training() if training is None else training
+    training: FreshTraining | None = None,
+) -> tuple[Float[Array, " episodes"] | None, Float[Array, " test"]]:
+    """True returns of a policy's own episodes, and its NLL on each test episode.
+
+    There are no returns where the true reward is not known.
+    """
+    training = FreshTraining() if training is None else training
     # By the program that made the curve, several times: it is compiled already.
     drawn = [
         _measure(environment, policy, test, training.check_episodes, key)
         for key in jr.split(key, training.final_checks)
     ]
-    return jnp.concatenate([returned for returned, _ in drawn]), drawn[0][1]
+    nll = drawn[0][1]
+    if not environment.has_reward:
+        return None, nll
+    return jnp.concatenate([returned for returned, _ in drawn]), nll
 
 
 @eqx.filter_jit
 def _measure(environment, policy, test, num_episodes, key):
     """True returns of its own episodes, and its likelihood on those of the expert."""
+    nll = -jnp.sum(log_probs(policy, test), axis=1)
+    if not environment.has_reward:
+        return None, nll
     episodes = rollout(environment, policy, num_episodes, key=key)
     assert episodes.rewards is not None
-    nll = -jnp.sum(log_probs(policy, test), axis=1)
     return returns(episodes, episodes.rewards), nll
 
 

@@ -1,6 +1,7 @@
 """The learned reward beside the true one, as numbers to draw: `picture.json`."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -9,64 +10,87 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from hyperirl import exact
-from hyperirl.environments import LQR, AbstractEnvironment, CartPole, Pendulum, Tabular
-from hyperirl.evaluate.ranking import RankingSet, undiscounted_returns
-from hyperirl.rewards import AbstractReward, QuadraticReward
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.evaluate.ranking import undiscounted_returns
+from hyperirl.rewards import AbstractReward, QuadraticReward, TableReward
 from hyperirl.spaces import Discrete
+from hyperirl.tasks import Axis, Plane, Task
+from hyperirl.trajectories import Trajectories
 
 _GRID = 41
 _DIGITS = 5  # Of every number: more than a picture shows.
 
 
 def picture(
-    environment: AbstractEnvironment, reward: AbstractReward, ranking: RankingSet
+    task: Task, reward: AbstractReward, episodes: Trajectories
 ) -> dict[str, Any]:
     """What a report draws of a reward.
 
     Either `{"kind": "heatmaps", "x": {"name", "values"}, "y": ..., "panels": [{"title",
     "values"}]}`, where `values[j][i]` belongs to `y[j]` and `x[i]`; or `{"kind":
-    "matrices", "panels": [{"title", "rows", "columns", "values"}]}`. Always with
-    `"scatter": {"x_name", "y_name", "x", "y", "groups"}` of the ranking set.
+    "matrices", "panels": [{"title", "rows", "columns", "values"}]}`. With true rewards,
+    also `"scatter": {"x_name", "y_name", "x", "y", "groups"}` of the episodes.
+
+    Args:
+        task: Knows the axes.
+        reward: What was learned.
+        episodes: Show where to look: a ranking set, or the demonstrations.
     """
-    match environment:
-        case Tabular():
-            drawn = _tables(environment, reward)
-        case LQR() if isinstance(reward.soft, QuadraticReward):
-            drawn = _costs(environment, reward.soft)
+    match reward.soft:
+        case TableReward():
+            drawn = _tables(task.environment, reward)
+        case QuadraticReward() as quadratic:
+            drawn = _costs(task.environment, quadratic)
         case _:
-            drawn = _heatmaps(environment, reward, ranking)
-    return drawn | {"scatter": _scatter(reward, ranking)}
+            drawn = _heatmaps(task, reward, episodes)
+    return drawn
 
 
-def _scatter(reward: AbstractReward, ranking: RankingSet) -> dict[str, Any]:
-    learned, true = undiscounted_returns(reward, ranking.trajectories)
+def scatter(
+    reward: AbstractReward, episodes: Trajectories, noise: Float[Array, " episodes"]
+) -> dict[str, Any]:
+    """Learned and true returns of trajectories from expert to random."""
+    learned, true = undiscounted_returns(reward, episodes)
     return {
         "x_name": "true return",
         "y_name": "learned return",
         "x": _plain(true),
         "y": _plain(learned),
-        "groups": [f"{noise:.0%} random" for noise in np.asarray(ranking.noise)],
+        "groups": [f"{share:.0%} random" for share in np.asarray(noise)],
     }
 
 
-def _tables(environment: Tabular, reward: AbstractReward) -> dict[str, Any]:
-    learned = exact.tabular.reward_table(environment, reward)
-    rows = [f"state {s}" for s in range(environment.num_states)]
-    columns = [f"action {a}" for a in range(environment.action_space.num_actions)]
-    panel = lambda title, values: _matrix(title, rows, columns, values)
-    panels = [panel("learned", learned), panel("true", environment.rewards)]
+def _true_reward(environment: AbstractEnvironment) -> AbstractReward | None:
+    """The true reward as one of our classes, if it is one."""
+    closed = exact.closed_form(environment)
+    return None if closed is None else closed.true_reward()
+
+
+def _tables(environment: AbstractEnvironment, reward: AbstractReward):
+    learned = reward.soft
+    assert isinstance(learned, TableReward)
+    states, actions = learned.table.shape
+    rows = [f"state {s}" for s in range(states)]
+    columns = [f"action {a}" for a in range(actions)]
+    level = reward(jnp.eye(states)[0], 0) - learned(jnp.eye(states)[0], 0)
+    panels = [_matrix("learned", rows, columns, learned.table + level)]
+    if isinstance(true := _true_reward(environment), TableReward):
+        panels.append(_matrix("true", rows, columns, true.table))
     return {"kind": "matrices", "panels": panels}
 
 
-def _costs(environment: LQR, reward: QuadraticReward) -> dict[str, Any]:
-    states = [f"s{i}" for i in range(environment.observation_size)]
-    actions = [f"a{i}" for i in range(environment.action_space.size)]
-    panels = [
-        _matrix("Q, learned", states, states, reward.state_cost),
-        _matrix("Q, true", states, states, environment.Q),
-        _matrix("R, learned", actions, actions, reward.action_cost),
-        _matrix("R, true", actions, actions, environment.R),
-    ]
+def _costs(environment: AbstractEnvironment, reward: QuadraticReward):
+    states = [f"s{i}" for i in range(reward.state_cost.shape[0])]
+    actions = [f"a{i}" for i in range(reward.action_cost.shape[0])]
+    true = _true_reward(environment)
+    panels = []
+    for name, names, cost in (
+        ("Q", states, lambda r: r.state_cost),
+        ("R", actions, lambda r: r.action_cost),
+    ):
+        panels.append(_matrix(f"{name}, learned", names, names, cost(reward)))
+        if isinstance(true, QuadraticReward):
+            panels.append(_matrix(f"{name}, true", names, names, cost(true)))
     return {"kind": "matrices", "panels": panels}
 
 
@@ -75,73 +99,59 @@ def _matrix(title: str, rows: list[str], columns: list[str], values: Any):
 
 
 def _heatmaps(
-    environment: AbstractEnvironment, reward: AbstractReward, ranking: RankingSet
+    task: Task, reward: AbstractReward, episodes: Trajectories
 ) -> dict[str, Any]:
     """Over two coordinates, with the others at zero, for each choice or no action."""
-    (x_name, x), (y_name, y), observe = _plane(environment, ranking)
+    environment = task.environment
+    plane = _usual_plane(environment) if task.plane is None else task.plane
+    x, y = (_values(axis, episodes) for axis in (plane.x, plane.y))
     grid_x, grid_y = (jnp.asarray(g, jnp.float32) for g in np.meshgrid(x, y))
-    observations = jax.vmap(jax.vmap(observe))(grid_x, grid_y)
+    observations = jax.vmap(jax.vmap(plane.observe))(grid_x, grid_y)
+    kinds: dict[str, Callable] = {"learned": reward}
+    if environment.has_reward:
+        kinds["true"] = environment.reward
     panels = []
-    for action_name, action in _actions(environment):
-        for kind, function in (("learned", reward), ("true", environment.reward)):
+    for action_name, action in _actions(task):
+        for kind, function in kinds.items():
             over = jax.vmap(jax.vmap(lambda o, f=function, a=action: f(o, a)))
             values = _plain(jax.jit(over)(observations))
             panels.append({"title": f"{kind}, {action_name}", "values": values})
     return {
         "kind": "heatmaps",
-        "x": {"name": x_name, "values": _plain(x)},
-        "y": {"name": y_name, "values": _plain(y)},
+        "x": {"name": plane.x.name, "values": _plain(x)},
+        "y": {"name": plane.y.name, "values": _plain(y)},
         "panels": panels,
     }
 
 
-def _actions(environment: AbstractEnvironment) -> list[tuple[str, Array]]:
-    space = environment.action_space
+def _actions(task: Task) -> list[tuple[str, Array]]:
+    space = task.environment.action_space
     if not isinstance(space, Discrete):
         return [("no action", jnp.zeros(space.size, jnp.float32))]
-    names = [f"action {a}" for a in range(space.num_actions)]
-    if isinstance(environment, CartPole):
-        names = ["push left", "push right"]
+    names = task.action_names or [f"action {a}" for a in range(space.num_actions)]
     return [(name, jnp.asarray(a, jnp.int32)) for a, name in enumerate(names)]
 
 
-def _plane(environment: AbstractEnvironment, ranking: RankingSet):
-    """Names and values of the two axes, and the observation of a point between them."""
-    match environment:
-        case CartPole():
-            observe = _at(2, 3, environment.observation_size)
-            axes = _axis(ranking, 2), _axis(ranking, 3)
-            names = "angle (rad)", "angular velocity (rad/s)"
-        case Pendulum():
-            observe = lambda angle, speed: jnp.stack(
-                [jnp.cos(angle), jnp.sin(angle), speed]
-            )
-            speed = float(environment.max_speed)
-            axes = tuple(np.linspace(-m, m, _GRID) for m in (math.pi, speed))
-            names = "angle (rad)", "angular velocity (rad/s)"
-        case _:
-            second = min(1, environment.observation_size - 1)
-            observe = _at(0, second, environment.observation_size)
-            axes = _axis(ranking, 0), _axis(ranking, second)
-            names = "observation 0", f"observation {second}"
-    return (names[0], axes[0]), (names[1], axes[1]), observe
-
-
-def _at(first: int, second: int, size: int):
-    """Observations with two coordinates set and the others zero."""
+def _usual_plane(environment: AbstractEnvironment) -> Plane:
+    """The first two numbers of an observation, with the others at zero."""
+    size = environment.observation_size
+    second = min(1, size - 1)
 
     def observe(x: Float[Array, ""], y: Float[Array, ""]) -> Float[Array, " obs"]:
         zeros = jnp.zeros(size, jnp.float32)
-        return zeros.at[first].set(x).at[second].set(y)
+        return zeros.at[0].set(x).at[second].set(y)
 
-    return observe
+    axis = lambda i: Axis(f"observation {i}", coordinate=i)
+    return Plane(axis(0), axis(second), observe)
 
 
-def _axis(ranking: RankingSet, coordinate: int) -> np.ndarray:
-    """An even grid around zero over what nearly all of the trajectories visit."""
-    mask = np.asarray(ranking.trajectories.mask)
-    seen = np.asarray(ranking.trajectories.observations)[:, :-1][mask][:, coordinate]
-    reach = max(float(np.quantile(np.abs(seen), 0.98)), 1e-3)
+def _values(axis: Axis, episodes: Trajectories) -> np.ndarray:
+    """An even grid around zero, by default over what nearly all episodes visit."""
+    reach = axis.reach
+    if reach is None:
+        mask = np.asarray(episodes.mask)
+        seen = np.asarray(episodes.observations)[:, :-1][mask][:, axis.coordinate or 0]
+        reach = max(float(np.quantile(np.abs(seen), 0.98)), 1e-3)
     return np.linspace(-reach, reach, _GRID)
 
 

@@ -1,282 +1,216 @@
-"""All that decides a run: complete, plain, and the same when it is run again."""
+"""All that decides a run: complete, plain, and the same when it is run again.
+
+What the user said is laid over what the paper's authors used (if asked for), over what
+suits the method, over what suits the task, over what suits its spaces. Each layer fills
+only what those above it leave open.
+"""
 
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any
 
-from hyperirl import environments
+from hyperirl.options import NAMES, Options, check_setting
 from hyperirl.problem import Problem, problem
+from hyperirl.spaces import Discrete
+from hyperirl.tasks import Task
 
-Method = Literal["fisher", "explicit", "sketch", "ml-irl", "exact", "bc"]
-Cross = Literal["adjoint", "centred", "raw"]
-Inner = Literal["ppo", "sac", "reinforce", "exact"]
-Solver = Literal[
-    "auto",
-    "explicit",
-    "woodbury",
-    "cg",
-    "sketch-pcg",
-    "scfd",
-    "paper-scfd",
-    "frequent-directions",
-    "robust-frequent-directions",
-    "neumann",
-    "kfac",
-    "rank-one",
-    "diagonal",
-    "identity",
-]
-RewardKind = Literal["mlp", "quadratic", "table"]
-Schedule = Literal["cosine", "constant"]
+ANY_NUMBER = 10**9  # Of steps: as many as fit into the time.
+GIVEN = "given"  # In place of the name of something that was handed in as an object.
+_MAY_BE_GIVEN = ("method", "solver", "reward", "policy", "inner", "optimizer")
+_INFINITE = "infinite"  # JSON has no word for it.
 
 
 @dataclasses.dataclass(frozen=True)
-class LearnConfig:
-    """How a reward is learned. `None` is: not said, so that what suits is filled in."""
+class Config:
+    """How a reward is learned, with nothing left open. `Options` says what it means.
 
-    env: str = "cartpole"
-    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular or grid-world."""
-    demos: str | None = None
-    """A .npz file of demonstrations, or the name of bundled ones; those of the
-    environment by default."""
-    method: Method = "fisher"
-    """fisher: implicit hypergradient, the solver chosen by size and damping. explicit:
-    with a dense Fisher matrix (the paper's Algorithm 1). sketch: with an SCFD sketch
-    (Algorithm 3). ml-irl: single loop, expert minus agent. exact: differentiated
-    through the exact inner solution (tabular, lqr). bc: behavioral cloning, without a
-    reward."""
-    seed: int = 0
-    """Decides everything random."""
-    steps: int | None = None
-    """Outer steps. Left open beside a time: as many as fit into it."""
-    time: float | None = None
-    """Learn for so many seconds, if the steps are not done before. Compiling, some 20
-    seconds the first time, comes on top of them."""
-    temperature: float | None = None
-    """How much entropy is worth against reward; the problem's alpha."""
-    discount: float | None = None
-    """The problem's gamma."""
+    An object that was handed in is called `given` here, and pinned by its content.
+    """
 
-    policy_hidden: tuple[int, ...] | None = None
-    """Sizes of the policy's hidden layers."""
-    normalize: bool | None = None
-    """Scale the inputs of a policy network by the spread of the demonstrations. Not
-    where an untrained policy runs away, and the network would be blind there."""
-    reward: RewardKind | None = None
-    """What is learned: a network, a quadratic form, or a table."""
-    reward_hidden: tuple[int, ...] | None = None
-    """Sizes of the hidden layers of a reward network."""
-    reward_clamp: float | None = None
-    """Limits the output of a reward network to [-clamp, clamp]."""
+    env: str
+    demos: str
+    demos_hash: str
+    given: Mapping[str, str]
+    """Objects that were handed in: their class and the hash of their content, by name.
+    """
 
-    cross: Cross | None = None
-    """The cross product: an adjoint critic, centred prefix sums, or raw ones as in the
-    paper."""
-    expected_fisher: bool | None = None
-    """Take the Fisher matrix's expectation over actions in closed form."""
-    damping: float | None = None
-    """Added to the Fisher matrix, as a multiple of its mean diagonal entry."""
-    absolute_damping: float | None = None
-    """Added to the Fisher matrix as it is, as in the paper; replaces `damping`."""
-    solver: Solver | None = None
-    """Who solves for v in (Fisher + damping) v = g, in place of the method's own: auto
-    for fisher, explicit, or scfd for sketch."""
-    sketch_size: int | None = None
-    """Rows of the sketch, for solvers that keep one."""
-    critic_units: int | None = None
-    """Random features of the adjoint critic, beside constant, linear and quadratic."""
-
-    natural: bool | None = None
-    """Whether steps are measured by how far they move the policy."""
-    trust_region: bool | None = None
-    """Whether a natural step that raised the loss is taken back and the next one is
-    shorter, after good ones longer. Not where the inner solver's noise decides that."""
-    step_kl: float | None = None
-    """How far a natural step may move the policy, in discounted nats; in a trust
-    region, the first one."""
-    optimizer: str | None = None
-    """Any optimizer of Optax that takes a learning rate, by name."""
-    learning_rate: float | None = None
-    """Of the reward's parameters, at the start. A natural step is whole at 1."""
-    schedule: Schedule | None = None
-    """Whether the learning rate falls to a tenth over the run, or stays."""
-    clip: float | None = None
-    """Longest hypergradient to follow; longer ones are scaled down to it. Natural steps
-    have `step_kl` instead."""
-
-    inner: Inner | None = None
-    """Who solves the inner problem."""
-    inner_updates: int | None = None
-    """Updates of the inner solver for each outer step."""
-    demo_starts: float | None = None
-    """Share of the inner solver's episodes that start in a demonstrated state; the
-    solution is the same, and known where the likelihood asks for it."""
-    lost_starts: float | None = None
-    """Share of them that start where a policy ends up that has learned nothing, so that
-    what it is worth to be there stays known."""
-    agent_episodes: int | None = None
-    """Trajectories of the policy for each hypergradient."""
-    adaptive: bool | None = None
-    """Double the trajectories when the signal drowns in noise, and run the inner solver
-    again while it is far from the optimum."""
+    method: str
+    seed: int
+    steps: int
+    time: float
+    temperature: float
+    discount: float
+    policy: str
+    policy_hidden: tuple[int, ...]
+    normalize: bool
+    squash: bool
+    reward: str
+    reward_hidden: tuple[int, ...]
+    reward_clamp: float
+    solver: str
+    damping: float
+    damping_scale: str
+    sketch_size: int
+    expected_fisher: bool
+    cross: str
+    critic_units: int
+    natural: bool
+    trust_region: bool
+    step_kl: float
+    optimizer: str
+    learning_rate: float
+    schedule: str
+    clip: float
+    inner: str
+    inner_updates: int
+    demo_starts: float
+    lost_starts: float
+    agent_episodes: int
+    adaptive: bool
 
     def __post_init__(self):
-        if self.env not in environments.names:
-            raise ValueError(
-                f"There is no environment {self.env!r}; choose one of "
-                f"{', '.join(environments.names)}."
-            )
-        for name in _POSITIVE:
+        for name in NAMES:
             value = getattr(self, name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"`{name}` must be positive, got {value}.")
-        shares = self.demo_starts or 0.0, self.lost_starts or 0.0
-        if min(shares) < 0 or sum(shares) > 1:
-            raise ValueError(
-                "`demo_starts` and `lost_starts` are shares of all episodes, got "
-                f"{shares[0]} and {shares[1]}."
-            )
-        if self.method not in get_args(Method):
-            raise ValueError(
-                f"There is no method {self.method!r}; choose one of "
-                f"{', '.join(get_args(Method))}."
-            )
-        if not 0 <= self.seed < 2**63:
-            raise ValueError(
-                f"`seed` must be a whole number from 0 to 2^63 - 1, got {self.seed}."
-            )
-        if self.discount is not None and not self.discount < 1:
-            raise ValueError(
-                f"`discount` must be between 0 and 1, got {self.discount}: the "
-                "objective is an infinite discounted sum. The paper uses 0.99."
-            )
-        if self.agent_episodes is not None and self.agent_episodes > 100_000:
-            raise ValueError(
-                f"`agent_episodes` must be at most 100000, got {self.agent_episodes}: "
-                "they are held in memory at once. The paper uses 1000."
-            )
-        if self.agent_episodes is not None and self.agent_episodes < 4:
-            raise ValueError(
-                f"`agent_episodes` must be at least 4, got {self.agent_episodes}: the "
-                "noise is measured by comparing two halves of them."
-            )
+            if not (value == GIVEN and name in _MAY_BE_GIVEN):
+                check_setting(name, value)
+        for name in ("env", "demos", "demos_hash", "policy"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"`{name}` must be text, got {getattr(self, name)!r}.")
+        if not isinstance(self.given, Mapping):
+            raise ValueError(f"`given` must be a mapping, got {self.given!r}.")
 
     @property
     def problem(self) -> Problem:
-        """What a complete config says of it."""
-        assert self.temperature is not None and self.discount is not None
+        """Temperature and discount."""
         return problem(self.temperature, self.discount)
 
-
-_POSITIVE = (
-    "steps time temperature discount damping absolute_damping sketch_size "
-    "learning_rate clip step_kl inner_updates reward_clamp"
-).split()
-
-_GENERAL: dict[str, Any] = dict(
-    steps=60,
-    discount=0.99,
-    reward_hidden=(32, 32),
-    cross="adjoint",
-    expected_fisher=True,
-    sketch_size=64,
-    schedule="cosine",
-    clip=1.0,
-    adaptive=True,
-    policy_hidden=(32, 32),
-    normalize=True,
-    reward="mlp",
-    damping=10.0,
-    critic_units=96,
-    natural=False,
-    trust_region=False,
-    step_kl=0.3,
-    inner="ppo",
-    inner_updates=10,
-    demo_starts=0.7,
-    lost_starts=0.0,
-    agent_episodes=32,
-)
-_SPECIAL: dict[str, dict[str, Any]] = {
-    "cartpole": dict(natural=True, inner_updates=6),
-    "cartpole-fixed": dict(demo_starts=0.63, lost_starts=0.07),
-    "lqr": dict(
-        steps=30,
-        natural=True,
-        trust_region=True,
-        step_kl=0.5,
-        policy_hidden=(64, 64),
-        normalize=False,
-        reward="quadratic",
-        damping=0.1,
-        critic_units=0,
-        agent_episodes=64,
-        demo_starts=0.0,
-    ),
-    "pendulum": dict(policy_hidden=(64, 64), inner_updates=20),
-    "tabular": dict(
-        steps=30,
-        natural=True,
-        trust_region=True,
-        step_kl=0.5,
-        policy_hidden=(),
-        reward="table",
-        damping=0.1,
-        critic_units=0,
-        inner="exact",
-        demo_starts=0.0,
-    ),
-}
-_SPECIAL["lqr-clipped"] = _SPECIAL["lqr"]
-_SPECIAL["grid-world"] = _SPECIAL["tabular"]
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for `config.json`."""
+        plain = lambda value: _INFINITE if value == math.inf else value
+        fields = dataclasses.asdict(self)
+        return {name: plain(value) for name, value in fields.items()}
 
 
-_PLAIN_RATES = {"pendulum": 3e-3, "lqr": 3e-2, "lqr-clipped": 3e-2}
-_PLAIN_RATES |= {"tabular": 3e-2, "grid-world": 3e-2}
+def from_json(fields: Mapping[str, Any]) -> Config:
+    """A config from a run folder, checked; JSON knows lists and no tuples."""
+    known = {field.name for field in dataclasses.fields(Config)}
+    if set(fields) != known:
+        odd = ", ".join(sorted(set(fields) ^ known)[:5])
+        raise ValueError(
+            f"The config lacks or adds fields ({odd[:200]}); it was written by another "
+            "version of hyperirl. Install that one to go on with the run."
+        )
+
+    def value(item: Any) -> Any:
+        if item == _INFINITE:
+            return math.inf
+        return tuple(item) if isinstance(item, list) else item
+
+    return Config(**{name: value(item) for name, item in fields.items()})
 
 
-def complete(config: LearnConfig) -> LearnConfig:
-    """The same config with nothing left open: what is written into the run folder."""
-    defaults = _GENERAL | _SPECIAL.get(config.env, {}) | {"demos": config.env}
-    defaults["temperature"] = environments.usual_temperature(config.env)
-    if config.method == "ml-irl":
-        defaults["natural"] = False
-    given = {name: getattr(config, name) for name in ("natural", "trust_region")}
-    defaults |= {name: value for name, value in given.items() if value is not None}
-    if defaults["natural"]:
-        trusted = defaults["trust_region"]
-        defaults |= {"optimizer": "sgd", "learning_rate": 1.0 if trusted else 0.3}
-    else:
-        rate = _PLAIN_RATES.get(config.env, 1e-3)
-        defaults |= {"optimizer": "adam", "learning_rate": rate}
-    if config.env.startswith("lqr") and config.inner == "exact":
-        defaults["policy_hidden"] = ()
-    if config.method == "ml-irl":
-        defaults |= {"inner_updates": 1, "steps": 10 * defaults["steps"]}
-    solvers = {"explicit": "explicit", "sketch": "scfd"}
-    defaults["solver"] = solvers.get(config.method, "auto")
-    if config.time is not None:
-        del defaults["steps"]
-    open_fields = {
-        name: value for name, value in defaults.items() if getattr(config, name) is None
-    }
-    return dataclasses.replace(config, **open_fields)
+def complete(
+    said: Options,
+    task: Task,
+    *,
+    paper: bool = False,
+    demos: str = "",
+    demos_hash: str = "",
+    given: Mapping[str, str] | None = None,
+) -> Config:
+    """What a run does, where some things were said and others were not.
 
-
-def paper(config: LearnConfig) -> LearnConfig:
-    """The settings of the paper's authors: raw prefix sums, sampled scores, plain SGD.
-
-    They fill only what was not said: `None`. A damping that was said replaces theirs.
+    Args:
+        said: By the user.
+        task: Knows what suits it.
+        paper: Whether the paper's authors come before task and method.
+        demos: Where the demonstrations come from...
+        demos_hash: ...and the hash of their content.
+        given: Objects that were handed in: class and hash, by name.
     """
-    continuous = config.env in ("lqr", "lqr-clipped", "pendulum")
-    settings: dict[str, Any] = dict(
+    given, chosen = dict(given or {}), said.said()
+    method = chosen.get("method", "fisher")
+    known = _general(task) | task.options.said()
+    known |= _of_method(method, known)
+    if paper:
+        known |= _of_the_paper(method, task)
+    if "time" in chosen:
+        known["steps"] = ANY_NUMBER
+    if chosen.get("inner") == "exact":
+        known["policy_hidden"] = ()  # The exact solution is linear, or a table.
+    known |= chosen | {name: GIVEN for name in given if name in _MAY_BE_GIVEN}
+    if "estimator" in given:
+        known["method"] = GIVEN
+    return Config(
+        env=task.name,
+        demos=demos,
+        demos_hash=demos_hash,
+        given=given,
+        **_optimizer(known, task) | known,
+    )
+
+
+def _general(task: Task) -> dict[str, Any]:
+    """What suits the spaces of an environment, and what it can do."""
+    environment = task.environment
+    space = environment.action_space
+    choices = isinstance(space, Discrete)
+    bounded = choices or math.isfinite(space.high - space.low)
+    return dict(
+        method="fisher",
+        seed=0,
+        steps=60,
+        time=math.inf,
+        temperature=0.1,
+        discount=0.99,
+        policy="network",
+        policy_hidden=(32, 32) if choices else (64, 64),
+        normalize=bounded,
+        squash=bounded and not choices,
+        reward="mlp",
+        reward_hidden=(32, 32),
+        reward_clamp=math.inf,
+        damping=10.0,
+        damping_scale="relative",
+        sketch_size=64,
+        expected_fisher=True,
+        cross="adjoint",
+        critic_units=96,
+        natural=False,
+        trust_region=False,
+        step_kl=0.3,
+        schedule="cosine",
+        clip=1.0,
+        inner="ppo",
+        inner_updates=10 if choices else 20,
+        demo_starts=0.7 if environment.can_start_anywhere else 0.0,
+        lost_starts=0.0,
+        agent_episodes=32,
+        adaptive=True,
+    )
+
+
+def _of_method(method: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """A method is a name for an estimator, its solver and its pace."""
+    solvers = {"explicit": "explicit", "sketch": "scfd"}
+    settings: dict[str, Any] = {"solver": solvers.get(method, "auto")}
+    if method == "ml-irl":  # A single loop: many steps, each of little work.
+        settings |= {"natural": False, "inner_updates": 1, "steps": 10 * known["steps"]}
+    return settings
+
+
+def _of_the_paper(method: str, task: Task) -> dict[str, Any]:
+    """The authors' settings: raw prefix sums, sampled scores, plain SGD."""
+    continuous = not isinstance(task.environment.action_space, Discrete)
+    return dict(
         cross="raw",
         expected_fisher=False,
-        absolute_damping=1e-3,
+        damping=1e-3,
+        damping_scale="absolute",
         natural=False,
         optimizer="sgd",
-        learning_rate=1e-4 if config.method == "ml-irl" else 0.1,
+        learning_rate=1e-4 if method == "ml-irl" else 0.1,
         schedule="constant",
         clip=1.0,
         reward="mlp",
@@ -293,26 +227,14 @@ def paper(config: LearnConfig) -> LearnConfig:
         steps=100,
         adaptive=False,
     )
-    if config.damping is not None:
-        del settings["absolute_damping"]
-    said = {
-        field.name
-        for field in dataclasses.fields(config)
-        if getattr(config, field.name) is not None
-    }
-    return dataclasses.replace(
-        config, **{k: v for k, v in settings.items() if k not in said}
-    )
 
 
-def from_dict(fields: Mapping[str, Any]) -> LearnConfig:
-    """A config from a run folder; JSON knows lists and no tuples."""
-    known = {field.name for field in dataclasses.fields(LearnConfig)}
-    if unknown := sorted(set(fields) - known):
-        raise ValueError(
-            f"The config has unknown fields {', '.join(unknown)}; it was written by "
-            "another version of hyperirl. Install that one to go on with the run."
-        )
-    listed = lambda value: tuple(value) if isinstance(value, list) else value
-    values: dict[str, Any] = {name: listed(value) for name, value in fields.items()}
-    return LearnConfig(**values)
+def _optimizer(known: Mapping[str, Any], task: Task) -> dict[str, Any]:
+    """Optimizer and rate, which follow from the kind of step and of reward."""
+    if known["natural"]:
+        rate = 1.0 if known["trust_region"] else 0.3
+        return {"optimizer": "sgd", "learning_rate": rate}
+    choices = isinstance(task.environment.action_space, Discrete)
+    of_network = 1e-3 if choices else 3e-3
+    rate = 3e-2 if known["reward"] in ("quadratic", "table") else of_network
+    return {"optimizer": "adam", "learning_rate": rate}

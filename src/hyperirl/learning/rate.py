@@ -5,6 +5,7 @@ Both are arrays to the compiled step: another rate or a longer run is the same p
 
 import functools
 import inspect
+import math
 from typing import Any
 
 import equinox as eqx
@@ -28,7 +29,7 @@ class Rate(eqx.Module):
 
 
 @functools.cache  # The same object again, so that a second run compiles nothing.
-def adjustable_optimizer(name: str, clip: float | None) -> optax.GradientTransformation:
+def adjustable_optimizer(name: str, clip: float) -> optax.GradientTransformation:
     """Clipping by norm, then the named optimizer of Optax, at any rate.
 
     The rate is part of the optimizer's state; `with_rate` sets it.
@@ -47,7 +48,7 @@ def adjustable_optimizer(name: str, clip: float | None) -> optax.GradientTransfo
             f"optax.{name} cannot be made from a learning rate alone ({error}); try "
             "adam, adamw or sgd."
         ) from error
-    if clip is None:
+    if math.isinf(clip):
         return optimizer
     return optax.chain(optax.clip_by_global_norm(clip), optimizer)
 

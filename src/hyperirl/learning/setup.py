@@ -1,14 +1,18 @@
-"""From a config to the parts of a run."""
+"""From a config, a task and demonstrations to the parts of a run."""
+
+import dataclasses
+import math
 
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from jaxtyping import PRNGKeyArray
 
-from hyperirl import curvature, demos, environments, inner
+from hyperirl import curvature, exact, inner
 from hyperirl.cloning import clone
-from hyperirl.demos import Demos, check_against, starting_in
-from hyperirl.demos.splitting import Parts
+from hyperirl.demos import Demos, starting_in
+from hyperirl.demos.splitting import Parts, split_demos
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.evaluate.ranking import ranking_set
 from hyperirl.hypergradient import (
@@ -29,11 +33,12 @@ from hyperirl.inner import (
     RunningMean,
     ppo_for,
 )
-from hyperirl.learning.config import LearnConfig
+from hyperirl.learning.config import Config
+from hyperirl.learning.given import Given
 from hyperirl.learning.rate import Rate, adjustable_optimizer
 from hyperirl.learning.step import Learner
 from hyperirl.lstd import Features, input_normalizer, random_features
-from hyperirl.policies import Policy, linear_gaussian, mlp_policy
+from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.rewards import (
     AbstractReward,
     QuadraticReward,
@@ -42,7 +47,8 @@ from hyperirl.rewards import (
     mlp_reward,
 )
 from hyperirl.rollout import rollout
-from hyperirl.spaces import Box, Discrete
+from hyperirl.spaces import Discrete
+from hyperirl.tasks import Task
 from hyperirl.trajectories import Trajectories
 
 _NUM_STRAYING = 64  # Episodes of an untrained policy, to get lost in.
@@ -50,66 +56,119 @@ _FIRST_LEVEL = 0.2  # Of the first reward, in temperatures: staying is worth som
 _FINAL_RATE = 0.1  # Of the learning rate, at the end of the cosine schedule.
 
 
-def load_demos(config: LearnConfig) -> Demos:
-    """The demonstrations that a complete config names."""
-    return demos.load(config.demos or config.env)
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """The parts of a run that were checked against each other; nothing has run yet."""
+
+    config: Config
+    task: Task
+    demos: Demos
+    parts: Parts
+    policy: AbstractPolicy
+    reward: AbstractReward
+    inner: AbstractInnerSolver
+    estimator: AbstractEstimator
+    natural: NaturalStep | None
+    optimizer: optax.GradientTransformation
+    rate: Rate | None  # None: the optimizer has its own.
+
+    @property
+    def environment(self) -> AbstractEnvironment:
+        """Where the policy acts."""
+        return self.task.environment
 
 
-def make_environment(config: LearnConfig, loaded: Demos) -> AbstractEnvironment:
-    """Where the demonstrations come from, which they are checked against.
+def prepare(config: Config, task: Task, demos: Demos, given: Given) -> Setup:
+    """All parts of a run; one sentence if they do not fit together.
 
-    With the options they were collected with, if they are of that environment.
+    It takes no step in the environment and writes nothing.
     """
-    if loaded.provenance.environment == config.env:
-        environment = demos.environment_of(loaded.provenance)
-    else:
-        environment = environments.make(config.env)
-    assert environment is not None  # The config has one of our names.
-    check_against(loaded, environment)
-    return environment
+    parts = split_demos(demos, config.seed)
+    train, environment = parts.train.trajectories, task.environment
+    keys = _keys(config)
+    policy = given.policy
+    if policy is None:
+        policy = make_policy(config, environment, train, key=keys["policy"])
+    reward = given.reward
+    if reward is None:
+        reward = make_reward(config, environment, train, key=keys["reward"])
+    _check_starts(config, environment)
+    natural = None
+    if config.natural:
+        features = make_features(config, environment, train, key=keys["features"])
+        natural = NaturalStep(features)
+    estimator = given.estimator
+    if estimator is None:
+        estimator = make_estimator(
+            config, environment, train, given.solver, key=keys["features"]
+        )
+    return Setup(
+        config=config,
+        task=task,
+        demos=demos,
+        parts=parts,
+        policy=policy,
+        reward=reward.soft,
+        inner=make_inner(config, environment) if given.inner is None else given.inner,
+        estimator=estimator,
+        natural=natural,
+        optimizer=given.optimizer or make_optimizer(config),
+        rate=None if given.optimizer is not None else make_rate(config),
+    )
+
+
+def _keys(config: Config) -> dict[str, PRNGKeyArray]:
+    names = "run policy reward features clone ranking straying".split()
+    keys = jr.split(jr.key(config.seed), len(names))
+    return dict(zip(names, keys, strict=True))
+
+
+def _check_starts(config: Config, environment: AbstractEnvironment) -> None:
+    shares = {name: getattr(config, name) for name in ("demo_starts", "lost_starts")}
+    for name, share in shares.items():
+        if share and not environment.can_start_anywhere:
+            raise ValueError(
+                f"`{name}` is {share}, and {config.env} cannot start in a state it was "
+                "shown: write its method `state_of`, or leave the setting out."
+            )
 
 
 def make_policy(
-    config: LearnConfig,
+    config: Config,
     environment: AbstractEnvironment,
     train: Trajectories,
     *,
     key: PRNGKeyArray,
-) -> Policy:
+) -> AbstractPolicy:
     """The policy class of the inner problem, untrained.
 
     Its inputs are normalized by the demonstrations: an angle of 0.1 rad and a position
     of 1 m are both news, and a network that must first find out learns little else.
-    Actions of a bounded box are squashed into it; those of LQR have a full covariance,
-    also where it clips them. The exact solution of LQR is linear, so its class is.
+    Actions of a bounded box are squashed into it. Where the solution has a closed form
+    and is what the inner solver returns, the class is that of the solution.
     """
-    space = environment.action_space
-    linear = isinstance(environment, environments.LQR)
-    squashed = isinstance(space, Box) and not linear
-    hidden = config.policy_hidden or ()
-    if linear and config.inner == "exact":
+    space, hidden = environment.action_space, config.policy_hidden
+    if config.inner == "exact":
         if hidden:
             raise ValueError(
-                f"The exact solution of LQR is a linear policy, and `policy_hidden` is "
-                f"{hidden}; leave it out, or solve by `inner=ppo`."
+                f"The exact solution of {config.env} has no hidden layers, and "
+                f"`policy_hidden` is {hidden}; leave it out, or solve by `inner=ppo`."
             )
-        obs, act = environment.B.shape
-        scale = 0.5 * jnp.eye(act, dtype=jnp.float32)
-        return linear_gaussian(jnp.zeros((act, obs), jnp.float32), scale)
+        return exact.require_closed_form(environment).blank_policy()
     return mlp_policy(
         environment.observation_size,
         space,
         key=key,
         hidden=hidden,
-        covariance="state" if squashed else "full",
-        squash=squashed,
+        covariance="state" if config.squash else "full",
+        squash=config.squash,
         normalizer=fit_normalizer(train) if hidden and config.normalize else None,
         use_bias=bool(hidden),
     )
 
 
 def make_reward(
-    config: LearnConfig,
+    config: Config,
     environment: AbstractEnvironment,
     train: Trajectories,
     *,
@@ -126,28 +185,30 @@ def make_reward(
         root = lambda n: 0.5 * jnp.eye(n, dtype=jnp.float32)
         return QuadraticReward(root(size), root(space.size))
     if config.reward == "table":
-        if not isinstance(environment, environments.Tabular):
+        if not (isinstance(space, Discrete) and _one_hot(train)):
             raise ValueError(
-                f"A table of rewards needs finitely many states, and {config.env} has "
-                "a continuum; use `reward=mlp`."
+                "A table of rewards needs choices as actions and one-hot states as "
+                f"observations, and {config.env} has others; use `reward=mlp`."
             )
-        num_actions = environment.action_space.num_actions
-        return TableReward(jnp.zeros((size, num_actions), jnp.float32))
-    assert config.reward_hidden is not None  # The config is complete.
+        return TableReward(jnp.zeros((size, space.num_actions), jnp.float32))
     return mlp_reward(
         size,
         space,
         key=key,
         hidden=config.reward_hidden,
-        clamp=config.reward_clamp,
+        clamp=None if math.isinf(config.reward_clamp) else config.reward_clamp,
         normalizer=fit_normalizer(train),
         level=_FIRST_LEVEL * float(config.problem.temperature),
     )
 
 
-def make_inner(
-    config: LearnConfig, environment: AbstractEnvironment
-) -> AbstractInnerSolver:
+def _one_hot(trajectories: Trajectories) -> bool:
+    """Whether every observation is one of finitely many states."""
+    seen = np.asarray(trajectories.observations[:, :-1])[np.asarray(trajectories.mask)]
+    return bool(np.all((seen == 0) | (seen == 1)) and np.all(seen.sum(axis=1) == 1))
+
+
+def make_inner(config: Config, environment: AbstractEnvironment) -> AbstractInnerSolver:
     """Who solves the inner problem."""
     match config.inner:
         case "ppo":
@@ -163,33 +224,29 @@ def make_inner(
     raise ValueError(f"There is no inner solver {config.inner!r}.")
 
 
-def make_practice(
-    config: LearnConfig,
-    environment: AbstractEnvironment,
-    train: Trajectories,
-    untrained: Policy,
-    *,
-    key: PRNGKeyArray,
-) -> AbstractEnvironment:
+def make_practice(setup: Setup) -> AbstractEnvironment:
     """Where the inner problem is solved: the task, from other first states.
 
-    Some were demonstrated. Others the `untrained` policy strays into: if being lost is
+    Some were demonstrated. Others the untrained policy strays into: if being lost is
     not the end of an episode it has a value, which a policy that is never lost forgets.
     """
-    shown, lost = config.demo_starts or 0.0, config.lost_starts or 0.0
-    practice = environment
+    shown, lost = setup.config.demo_starts, setup.config.lost_starts
+    environment = practice = setup.environment
     if shown:
+        train = setup.parts.train.trajectories
         practice = starting_in(practice, train, shown / (1 - lost))
     if lost:
-        strayed = rollout(environment, untrained, _NUM_STRAYING, key=key)
+        key = _keys(setup.config)["straying"]
+        strayed = rollout(environment, setup.policy, _NUM_STRAYING, key=key)
         practice = starting_in(practice, strayed, lost)
     return practice
 
 
 def make_estimator(
-    config: LearnConfig,
+    config: Config,
     environment: AbstractEnvironment,
     train: Trajectories,
+    solver: curvature.AbstractSolver | None,
     *,
     key: PRNGKeyArray,
 ) -> AbstractEstimator:
@@ -199,18 +256,15 @@ def make_estimator(
     if config.method == "exact":
         return Exact(environment)
     cross = make_cross(config, environment, train, key=key)
-    assert config.expected_fisher is not None  # The config is complete.
-    return Fisher(make_solver(config), cross, expected=config.expected_fisher)
+    solver = make_solver(config) if solver is None else solver
+    return Fisher(solver, cross, expected=config.expected_fisher)
 
 
-def make_solver(config: LearnConfig) -> curvature.AbstractSolver:
+def make_solver(config: Config) -> curvature.AbstractSolver:
     """Who solves for `v`."""
-    assert config.damping is not None and config.sketch_size is not None
-    if config.absolute_damping is not None:
-        damping = curvature.Absolute(config.absolute_damping)
-    else:
-        damping = curvature.Relative(config.damping)
-    size = config.sketch_size
+    scales = {"relative": curvature.Relative, "absolute": curvature.Absolute}
+    damping = scales[config.damping_scale](config.damping)
+    sketch = dict(damping=damping, size=config.sketch_size)
     match config.solver:
         case "auto":
             return curvature.Auto(damping=damping)
@@ -223,13 +277,13 @@ def make_solver(config: LearnConfig) -> curvature.AbstractSolver:
         case "sketch-pcg":
             return curvature.SketchPCG(damping=damping)
         case "scfd":
-            return curvature.SCFD(damping=damping, size=size)
+            return curvature.SCFD(**sketch)
         case "paper-scfd":
-            return curvature.PaperSCFD(damping=damping, size=size)
+            return curvature.PaperSCFD(**sketch)
         case "frequent-directions":
-            return curvature.FrequentDirections(damping=damping, size=size)
+            return curvature.FrequentDirections(**sketch)
         case "robust-frequent-directions":
-            return curvature.RobustFrequentDirections(damping=damping, size=size)
+            return curvature.RobustFrequentDirections(**sketch)
         case "neumann":
             return curvature.Neumann(damping=damping)
         case "kfac":
@@ -244,7 +298,7 @@ def make_solver(config: LearnConfig) -> curvature.AbstractSolver:
 
 
 def make_cross(
-    config: LearnConfig,
+    config: Config,
     environment: AbstractEnvironment,
     train: Trajectories,
     *,
@@ -259,7 +313,7 @@ def make_cross(
 
 
 def make_features(
-    config: LearnConfig,
+    config: Config,
     environment: AbstractEnvironment,
     train: Trajectories,
     *,
@@ -270,85 +324,53 @@ def make_features(
         input_normalizer(train),
         environment.action_space,
         key=key,
-        num_units=config.critic_units or 0,
+        num_units=config.critic_units,
         polynomial=1 if config.reward == "table" else 2,
     )
 
 
-def make_optimizer(config: LearnConfig) -> optax.GradientTransformation:
+def make_optimizer(config: Config) -> optax.GradientTransformation:
     """Clipping by norm, then the named optimizer, whose rate is set at every step."""
-    clip = None if config.natural else config.clip
-    return adjustable_optimizer(config.optimizer or "adam", clip)
+    clip = math.inf if config.natural else config.clip
+    return adjustable_optimizer(config.optimizer, clip)
 
 
-def make_rate(config: LearnConfig) -> Rate:
+def make_rate(config: Config) -> Rate:
     """The learning rate's schedule."""
     constant = config.schedule == "constant"
     return Rate(
-        first=jnp.float32(config.learning_rate or 1e-3),
+        first=jnp.float32(config.learning_rate),
         last_share=jnp.float32(1.0 if constant else _FINAL_RATE),
     )
 
 
-def check_parts(
-    config: LearnConfig, environment: AbstractEnvironment, parts: Parts
-) -> None:
-    """Makes the parts that may be refused; takes no step in the environment."""
-    train, key = parts.train.trajectories, jr.key(0)
-    config.problem  # noqa: B018  Says what is wrong with temperature and discount.
-    make_policy(config, environment, train, key=key)
-    if config.method == "bc":
-        return
-    make_reward(config, environment, train, key=key)
-    make_inner(config, environment)
-    make_estimator(config, environment, train, key=key)
-    make_optimizer(config)
-    for name in ("demo_starts", "lost_starts"):
-        if getattr(config, name) and not environment.can_start_anywhere:
-            raise ValueError(
-                f"`{name}` is {getattr(config, name)}, and {config.env} cannot start "
-                "in a state it was shown: write its method `state_of`, or leave the "
-                "setting out."
-            )
-
-
-def make_learner(
-    config: LearnConfig,
-    environment: AbstractEnvironment,
-    parts: Parts,
-    optimizer: optax.GradientTransformation | None = None,
-) -> tuple[Learner, AbstractReward, Policy]:
-    """All parts of a run that learns a reward, from a complete config."""
-    train, valid = parts.train.trajectories, parts.valid.trajectories
-    keys = jr.split(jr.key(config.seed), 7)
-    run_key, policy_key, reward_key, feature_key, clone_key, rank_key, stray_key = keys
-    policy = make_policy(config, environment, train, key=policy_key)
-    ranking = None
-    if environment.has_reward:
-        expert, _ = clone(policy, train, valid, key=clone_key)
-        ranking = ranking_set(environment, expert, key=rank_key).trajectories
-    natural = None
-    if config.natural:
-        natural = NaturalStep(
-            make_features(config, environment, train, key=feature_key)
-        )
-    learner = Learner(
-        environment=environment,
-        practice=make_practice(config, environment, train, policy, key=stray_key),
+def make_learner(setup: Setup) -> Learner:
+    """What stays the same during a run that learns a reward."""
+    config = setup.config
+    return Learner(
+        environment=setup.environment,
+        practice=make_practice(setup),
         problem=config.problem,
-        inner=make_inner(config, environment),
-        estimator=make_estimator(config, environment, train, key=feature_key),
-        natural=natural,
-        radius=jnp.float32(config.step_kl or 1.0),
-        train=train,
-        valid=valid,
-        ranking=ranking,
-        key=run_key,
-        optimizer=make_optimizer(config) if optimizer is None else optimizer,
-        rate=make_rate(config) if optimizer is None else None,
-        inner_updates=config.inner_updates or 1,
-        adaptive=bool(config.adaptive),
-        trust_region=bool(config.natural and config.trust_region),
+        inner=setup.inner,
+        estimator=setup.estimator,
+        natural=setup.natural,
+        radius=jnp.float32(config.step_kl),
+        train=setup.parts.train.trajectories,
+        valid=setup.parts.valid.trajectories,
+        key=_keys(config)["run"],
+        optimizer=setup.optimizer,
+        rate=setup.rate,
+        inner_updates=config.inner_updates,
+        adaptive=config.adaptive,
+        trust_region=config.natural and config.trust_region,
     )
-    reward = make_reward(config, environment, train, key=reward_key)
-    return learner, reward, policy
+
+
+def make_ranking(setup: Setup) -> Trajectories | None:
+    """Trajectories from random to cloned behavior; `None` without a true reward."""
+    if not setup.environment.has_reward:
+        return None
+    keys, parts = _keys(setup.config), setup.parts
+    train, valid = parts.train.trajectories, parts.valid.trajectories
+    expert, _ = clone(setup.policy, train, valid, key=keys["clone"])
+    return ranking_set(setup.environment, expert, key=keys["ranking"]).trajectories

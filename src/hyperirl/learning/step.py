@@ -16,7 +16,6 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.evaluate.ranking import rank_correlation
 from hyperirl.hypergradient import (
     AbstractEstimator,
     Estimate,
@@ -25,21 +24,15 @@ from hyperirl.hypergradient import (
     policy_nll,
 )
 from hyperirl.inner import AbstractInnerSolver, SolveReport
+from hyperirl.inner.solver import hyperparameter
 from hyperirl.learning.rate import Rate, with_rate
 from hyperirl.metrics import StepMetrics
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
-from hyperirl.rewards import AbstractReward, standalone
+from hyperirl.rewards import AbstractReward
 from hyperirl.rollout import rollout
-from hyperirl.trajectories import Trajectories, returns
-
-_TARGET_KL = 0.01  # Nats a step from the inner optimum that are near enough.
-_MAX_SOLVES = 6  # How many times the inner solver may be run for one outer step.
-_WINDOW = 5  # Steps whose NLL is averaged to choose a reward.
-_SLACK = 0.3  # Discounted nats by which the loss may rise: inner solutions are noisy.
-_GROW, _SHRINK = 2.0, 0.25  # The trust region, of the last step: good, bad.
-
+from hyperirl.trajectories import Trajectories
 
 class Learner(eqx.Module):
     """What stays the same during a run."""
@@ -53,13 +46,28 @@ class Learner(eqx.Module):
     radius: Float[Array, ""]  # How far a natural step may go, in discounted nats.
     train: Trajectories
     valid: Trajectories
-    ranking: Trajectories | None  # With true rewards, to look at; it decides nothing.
     key: PRNGKeyArray
     rate: Rate | None  # None: the optimizer has its own.
     optimizer: optax.GradientTransformation = eqx.field(static=True)
     inner_updates: int = eqx.field(static=True)
     adaptive: bool = eqx.field(static=True)
     trust_region: bool = eqx.field(static=True)
+    target_kl: Float[Array, ""] = hyperparameter(0.01)
+    """Nats a step from the inner optimum that are near enough."""
+    max_solves: int = eqx.field(static=True, default=6)
+    """How many times the inner solver may be run for one outer step."""
+    window: int = eqx.field(static=True, default=5)
+    """Steps whose NLL is averaged to choose a reward."""
+    slack: Float[Array, ""] = hyperparameter(0.3)
+    """Discounted nats by which the loss may rise: inner solutions are noisy."""
+    grow: Float[Array, ""] = hyperparameter(2.0)
+    """What the trust region is multiplied with after a good step to its border..."""
+    shrink: Float[Array, ""] = hyperparameter(0.25)
+    """...and the length of a bad step, to become the region of the next."""
+    low_snr: float = eqx.field(static=True, default=2.0)
+    """Signal-to-noise ratio below which the trajectories are doubled..."""
+    most_doublings: int = eqx.field(static=True, default=2)
+    """...so many times at most."""
 
 
 class Best(eqx.Module):
@@ -130,7 +138,7 @@ def init(
         best=Best(
             infinite,
             inner.policy,
-            jnp.full(_WINDOW, jnp.nan, jnp.float32),
+            jnp.full(learner.window, jnp.nan, jnp.float32),
             infinite,
             reward,
         ),
@@ -143,8 +151,8 @@ def init(
 @eqx.filter_jit
 def outer_step(
     learner: Learner, state: LearnState, agent_episodes: int, done: Float[Array, ""]
-) -> tuple[LearnState, StepMetrics]:
-    """The next state, and the numbers of this step.
+) -> tuple[LearnState, StepMetrics, Trajectories]:
+    """The next state, the numbers of this step, and the agent's trajectories in it.
 
     Args:
         learner: What stays the same.
@@ -159,16 +167,19 @@ def outer_step(
     solved = Solved(loss.astype(jnp.float32), state.reward, inner)
     trust = None
     if state.trust is not None:
-        trust = _judge(state.trust, solved)
+        trust = _judge(learner, state.trust, solved)
         solved = trust.base
     policy = solved.inner.policy
-    agent = rollout(learner.environment, policy, agent_episodes, key=agent_key)
+    agent = rollout(
+        learner.environment, policy, agent_episodes, key=agent_key, record_rewards=False
+    )
     estimate, memory = learner.estimator.update(
         state.estimator, policy, solved.reward, learner.train, agent, learner.problem
     )
     direction, trust = _direction(learner, solved, trust, estimate, agent)
     reward, moments = _update(learner, solved.reward, state, direction, done)
-    good = all_finite((direction, loss, nll, partition((inner.policy, reward))[0]))
+    changed = direction, loss, nll, partition((inner.policy, reward))[0]
+    good = all_finite(changed)
     moved = LearnState(
         step=state.step + 1,
         reward=reward,
@@ -192,27 +203,28 @@ def outer_step(
         nll_valid=nll,
         best_nll_valid=new.best.nll,
         inner_updates=num_updates,
+        agent_episodes=jnp.asarray(agent.num_episodes),
         learning_rate=rate,
         skipped=(~good).astype(jnp.int32),
         radius=None if trust is None else trust.radius,
         **_of_inner(report),
         **_of_estimate(estimate),
-        **_of_agent(learner, state.reward, agent),
     )
-    return new, metrics
+    return new, metrics, agent
 
 
-def _judge(trust: Trust, tried: Solved) -> Trust:
+def _judge(learner: Learner, trust: Trust, tried: Solved) -> Trust:
     """Goes on from what was tried, or back to where the last good step began.
 
     The region grows after good steps that reached its border, so it is never far larger
     than the steps that were taken; after a bad one it is a part of that step. After a
     step back the loss to beat is a little higher: it may have been luck.
     """
-    good = tried.loss <= trust.base.loss + _SLACK
-    base = eqx.tree_at(lambda b: b.loss, trust.base, trust.base.loss + _SLACK / 2)
-    grown = jnp.maximum(trust.radius, _GROW * trust.moved)
-    radius = jnp.where(good, grown, _SHRINK * trust.moved)
+    slack = learner.slack
+    good = tried.loss <= trust.base.loss + slack
+    base = eqx.tree_at(lambda b: b.loss, trust.base, trust.base.loss + slack / 2)
+    grown = jnp.maximum(trust.radius, learner.grow * trust.moved)
+    radius = jnp.where(good, grown, learner.shrink * trust.moved)
     radius = jnp.where(jnp.isfinite(trust.base.loss), radius, trust.radius)
     return Trust(_choose(good, tried, base), radius, trust.moved)
 
@@ -304,14 +316,13 @@ def _solve(
     def unfinished(carry):
         i, _, report = carry
         noisy = report.gap <= 2 * report.gap_error
-        far = ~noisy & (report.gap > _TARGET_KL * weight)
-        return (i == 0) | ((i < _MAX_SOLVES) & far & learner.adaptive)
+        far = ~noisy & (report.gap > learner.target_kl * weight)
+        return (i == 0) | ((i < learner.max_solves) & far & learner.adaptive)
 
     # The first solve is in the loop too: outside, all of it would be compiled twice.
     zero = jnp.zeros((), jnp.int32)
-    nothing = SolveReport.unknown()
     count, arrays, report = jax.lax.while_loop(
-        unfinished, solve, (zero, arrays, nothing)
+        unfinished, solve, (zero, arrays, SolveReport.unknown())
     )
     return eqx.combine(arrays, rest), report, count * learner.inner_updates
 
@@ -348,24 +359,6 @@ def _of_estimate(estimate: Estimate) -> dict[str, Array]:
         "solver_iterations": info.iterations,
         "effective_dimension": info.effective_dimension,
         "certificate": info.certificate,
-    }
-
-
-def _of_agent(
-    learner: Learner, reward: AbstractReward, agent: Trajectories
-) -> dict[str, Array]:
-    """True returns are looked at and decide nothing; absent where they are not known.
-
-    What is ranked is the reward that is handed out: with its level.
-    """
-    found = {"agent_episodes": jnp.asarray(agent.num_episodes)}
-    if learner.ranking is None or agent.rewards is None:
-        return found
-    space = learner.environment.action_space
-    alone = standalone(reward, space, learner.problem.temperature)
-    return found | {
-        "true_return": jnp.mean(returns(agent, agent.rewards)),
-        "rank_corr": rank_correlation(alone, learner.ranking).total,
     }
 
 

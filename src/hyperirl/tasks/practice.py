@@ -71,16 +71,24 @@ class ScatteredCartPole(AbstractEnvironment):
         return after, terminated | self.lost(after)
 
 
-def scattered(task: CartPole, problem: Problem, *, wide: bool) -> ScatteredCartPole:
-    """Starts all over the track, at any speed and angle; or not quite that wide."""
-    limits = jnp.stack([task.track_limit, task.angle_limit])
+def scattered(
+    environment: AbstractEnvironment, problem: Problem, share: float
+) -> ScatteredCartPole:
+    """Where a policy trains after a share of its training.
+
+    At first it learns what to do everywhere: starts are all over the track, at any
+    speed and angle. Then it is polished nearer to where it goes.
+    """
+    assert isinstance(environment, CartPole)  # As the tasks that use it are made.
+    wide = share < 1 / 3
+    limits = jnp.stack([environment.track_limit, environment.angle_limit])
     position, angle = limits * (0.9 if wide else 0.7)
     velocity = jnp.full_like(position, 1.0 if wide else 0.5)
     entropy = problem.temperature * math.log(2.0)
     return ScatteredCartPole(
-        task=task,
+        task=environment,
         spread=jnp.stack([position, velocity, angle, velocity]),
         chance=jnp.full_like(position, 0.5 if wide else 0.25),
         lost_value=problem.discount * entropy / (1 - problem.discount),
-        horizon=max(task.horizon // 2, 1),
+        horizon=max(environment.horizon // 2, 1),
     )

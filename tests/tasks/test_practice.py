@@ -4,7 +4,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from hyperirl.demos.practice import scattered
+from hyperirl.tasks.practice import scattered
 from hyperirl.environments import CartPole
 from hyperirl.problem import problem
 
@@ -16,7 +16,7 @@ def task(request):
 
 def test_steps_are_those_of_the_task(task, getkey):
     """Up to where the cart is lost, dynamics and rewards are the same."""
-    practice = scattered(task, problem(), wide=True)
+    practice = scattered(task, problem(), 0.0)
     states = jax.vmap(lambda key: practice.reset(key=key))(jr.split(getkey(), 500))
     actions = jr.randint(getkey(), (500,), 0, 2, jnp.int32)
 
@@ -34,7 +34,7 @@ def test_steps_are_those_of_the_task(task, getkey):
 
 
 def test_starts_are_usual_or_within_the_spread(task, getkey):
-    practice = scattered(task, problem(), wide=False)
+    practice = scattered(task, problem(), 0.5)
     states = jax.vmap(lambda key: practice.reset(key=key))(jr.split(getkey(), 2000))
     usual = jnp.all(jnp.abs(states) <= 0.05, axis=1)
     assert abs(jnp.mean(usual) - 0.75) < 0.05
@@ -45,7 +45,7 @@ def test_starts_are_usual_or_within_the_spread(task, getkey):
 
 def test_a_lost_cart_is_paid_out_once():
     """Its value is that of uniform actions without reward, discounted by one step."""
-    practice = scattered(CartPole(terminates=False), problem(0.1, 0.99), wide=True)
+    practice = scattered(CartPole(terminates=False), problem(0.1, 0.99), 0.0)
     state = jnp.array([4.79, 2.0, 0.0, 0.0], jnp.float32)
     step = practice.step(state, jnp.int32(1), key=jr.key(0))
     assert step.terminated

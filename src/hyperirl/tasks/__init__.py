@@ -1,0 +1,77 @@
+"""Tasks: environments with all that is known about them, one file each.
+
+A new built-in task is a file that makes a `Task`, and a line in `_BUILT_IN`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.tasks.cartpole import cartpole, cartpole_fixed
+from hyperirl.tasks.importing import import_task
+from hyperirl.tasks.lqr import lqr, lqr_clipped
+from hyperirl.tasks.pendulum import pendulum
+from hyperirl.tasks.tabular import grid_world, tabular
+from hyperirl.tasks.task import Axis as Axis
+from hyperirl.tasks.task import Plane as Plane
+from hyperirl.tasks.task import Task as Task
+from hyperirl.tasks.variants import scaled as scaled
+
+_BUILT_IN: dict[str, Callable[..., Task]] = {
+    "cartpole": cartpole,
+    "cartpole-fixed": cartpole_fixed,
+    "lqr": lqr,
+    "lqr-clipped": lqr_clipped,
+    "pendulum": pendulum,
+    "tabular": tabular,
+    "grid-world": grid_world,
+}
+names: tuple[str, ...] = tuple(_BUILT_IN)
+
+
+def make(name: str, **changes: Any) -> Task:
+    """The built-in task of that name.
+
+    Args:
+        name: One of `names`.
+        **changes: What to change about its environment, such as `half_length=1.0`:
+            fields of it, or arguments of `random_mdp` (and `seed`) and `grid_world`.
+    """
+    if name not in _BUILT_IN:
+        raise ValueError(_unknown(name))
+    try:
+        return _BUILT_IN[name](**changes)
+    except TypeError as error:
+        raise ValueError(f"{name} does not take these options: {error}.") from error
+
+
+def as_task(task: "str | Task | AbstractEnvironment") -> Task:
+    """A task from whatever a user may call one.
+
+    Args:
+        task: A task; an environment; the name of a built-in task; or `module:name`, an
+            environment or task that can be imported, or a function that makes one.
+            Importing runs code, so this must never be called with what a file says.
+    """
+    if isinstance(task, Task):
+        return task
+    if isinstance(task, AbstractEnvironment):
+        return Task(task)
+    if not isinstance(task, str):
+        raise ValueError(
+            f"A task is a name, a `Task` or an environment, got {type(task).__name__}; "
+            "derive the environment's class from "
+            "`hyperirl.environments.AbstractEnvironment`."
+        )
+    if task in _BUILT_IN:
+        return make(task)
+    if ":" in task:
+        return as_task(import_task(task))
+    raise ValueError(_unknown(task))
+
+
+def _unknown(name: str) -> str:
+    return (
+        f"There is no task {name!r}; choose one of {', '.join(names)}, or name your "
+        "own as `module:function`."
+    )

@@ -1,0 +1,51 @@
+"""CartPole, with and without an end."""
+
+import jax.numpy as jnp
+
+from hyperirl.environments import AbstractEnvironment, CartPole
+from hyperirl.options import Options
+from hyperirl.tasks.practice import scattered
+from hyperirl.tasks.task import Axis, Plane, Task
+from hyperirl.tasks.variants import scaled
+
+_PLANE = Plane(
+    Axis("angle (rad)", coordinate=2),
+    Axis("angular velocity (rad/s)", coordinate=3),
+    lambda angle, spin: jnp.stack([jnp.zeros_like(angle)] * 2 + [angle, spin]),
+)
+
+
+def _variants(environment: AbstractEnvironment) -> dict[str, AbstractEnvironment]:
+    return {
+        "half_length x2": scaled(environment, "half_length", 2.0),
+        "gravity x2": scaled(environment, "gravity", 2.0),
+    }
+
+
+def _task(name: str, environment: CartPole, options: Options, budget: int) -> Task:
+    return Task(
+        environment,
+        name,
+        options=options,
+        budget=budget,
+        demos=name,
+        variants=_variants,
+        practice=scattered,
+        plane=_PLANE,
+        action_names=("push left", "push right"),
+    )
+
+
+def cartpole(**changes) -> Task:
+    """The episode ends when the pole falls."""
+    options = Options(temperature=0.1, natural=True, inner_updates=6)
+    return _task("cartpole", CartPole(**changes), options, 1_000_000)
+
+
+def cartpole_fixed(**changes) -> Task:
+    """The episode goes on. An untrained policy is lost for the rest of it, and most of
+    its experience teaches it nothing: training takes longer.
+    """
+    environment = CartPole(**{"terminates": False} | changes)
+    options = Options(temperature=0.1, demo_starts=0.63, lost_starts=0.07)
+    return _task("cartpole-fixed", environment, options, 4_000_000)

@@ -1,0 +1,38 @@
+"""Pendulum: swing a pole up and hold it there."""
+
+import math
+
+import jax.numpy as jnp
+
+from hyperirl.environments import AbstractEnvironment, Pendulum
+from hyperirl.options import Options
+from hyperirl.tasks.task import Axis, Plane, Task
+from hyperirl.tasks.variants import scaled
+
+
+def _variants(environment: AbstractEnvironment) -> dict[str, AbstractEnvironment]:
+    return {
+        "mass x1.5": scaled(environment, "mass", 1.5),
+        "length x1.25": scaled(environment, "length", 1.25),
+    }
+
+
+def pendulum(**changes) -> Task:
+    """A step can cost 16: at the paper's temperature its soft-optimal policy hardly
+    chooses any more, and no likelihood can be learned. So the temperature is 1.
+    """
+    environment = Pendulum(**changes)
+    plane = Plane(
+        Axis("angle (rad)", reach=math.pi),
+        Axis("angular velocity (rad/s)", reach=float(environment.max_speed)),
+        lambda angle, speed: jnp.stack([jnp.cos(angle), jnp.sin(angle), speed]),
+    )
+    return Task(
+        environment,
+        "pendulum",
+        options=Options(temperature=1.0),
+        budget=4_000_000,
+        demos="pendulum",
+        variants=_variants,
+        plane=plane,
+    )

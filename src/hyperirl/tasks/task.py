@@ -1,0 +1,90 @@
+"""A task: an environment, and all that is known about working with it."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from jaxtyping import Array, Float
+
+from hyperirl.environments import AbstractEnvironment
+from hyperirl.options import Options
+from hyperirl.problem import Problem
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """An axis of a picture, even around zero."""
+
+    name: str
+    coordinate: int | None = None
+    """Reaches over what trajectories visit of this number of the observation..."""
+    reach: float | None = None
+    """...or as far as this."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plane:
+    """The two axes over which a reward is drawn."""
+
+    x: Axis
+    y: Axis
+    observe: Callable[[Float[Array, ""], Float[Array, ""]], Float[Array, " obs"]]
+    """The observation at a point between the axes."""
+
+
+def as_it_is(
+    environment: AbstractEnvironment, problem: Problem, share: float
+) -> AbstractEnvironment:
+    """Experts train in the task itself."""
+    del problem, share
+    return environment
+
+
+def no_variants(
+    environment: AbstractEnvironment,
+) -> Mapping[str, AbstractEnvironment]:
+    """Nothing is known to change."""
+    del environment
+    return {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """An environment and what suits it. Everything but the environment is optional.
+
+    ```
+    task = Task(MyEnvironment(), options=Options(temperature=0.5), budget=200_000)
+    result = hyperirl.learn(task, demos)
+    ```
+    """
+
+    environment: AbstractEnvironment
+    name: str = ""
+    """What it is called in folders and reports; by default as its class."""
+    options: Options = Options()
+    """What suits it where the user says nothing."""
+    budget: int = 1_000_000
+    """Environment steps after which a policy trained from scratch has settled."""
+    demos: str | None = None
+    """The name of its bundled demonstrations."""
+    variants: Callable[[AbstractEnvironment], Mapping[str, AbstractEnvironment]] = (
+        no_variants
+    )
+    """The same task with other dynamics, by name: to see if a reward carries over."""
+    practice: Callable[[AbstractEnvironment, Problem, float], AbstractEnvironment] = (
+        as_it_is
+    )
+    """Where an expert trains, after a share of its training: the same soft-optimal
+    policy, easier to learn."""
+    plane: Plane | None = None
+    """The axes of pictures; the first two numbers of an observation by default."""
+    action_names: tuple[str, ...] = ()
+    """Of choices, for pictures."""
+
+    def __post_init__(self):
+        if not isinstance(self.environment, AbstractEnvironment):
+            raise ValueError(
+                f"A task is made of an environment, got {self.environment!r}; derive "
+                "its class from `hyperirl.environments.AbstractEnvironment`."
+            )
+        if not self.name:
+            object.__setattr__(self, "name", type(self.environment).__name__)
