@@ -18,7 +18,7 @@ import jax.random as jr
 
 from hyperirl import demos, environments
 from hyperirl.demos.splitting import split_demos
-from hyperirl.evaluate.fresh import Training, policies_like, train_fresh
+from hyperirl.evaluation.fresh import Training, policies_like, train_fresh
 from hyperirl.learning import Result, learn
 from hyperirl.policies import Policy
 

@@ -156,9 +156,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "demo_starts": (0, 1),
     "lost_starts": (0, 1),
 }
-_POSITIVE = (
-    "time temperature damping learning_rate step_kl clip reward_clamp".split()
-)
+_POSITIVE = "time temperature damping learning_rate step_kl clip reward_clamp".split()
 _UNLIMITED = ("time", "clip", "reward_clamp")  # May be infinite.
 
 

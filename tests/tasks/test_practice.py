@@ -4,9 +4,9 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from hyperirl.tasks.practice import scattered
 from hyperirl.environments import CartPole
 from hyperirl.problem import problem
+from hyperirl.tasks.practice import scattered
 
 
 @pytest.fixture(params=[True, False], ids=["terminates", "fixed"])

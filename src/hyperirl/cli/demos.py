@@ -28,7 +28,8 @@ class Collect:
     out: Path
     """The .npz file to write."""
     env: str = "cartpole"
-    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular or grid-world."""
+    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world; or
+    your own as MODULE:NAME, which is imported."""
     episodes: int = 100
     """How many episodes."""
     seed: int = 0
@@ -48,7 +49,7 @@ class Collect:
     def run(self) -> None:
         """Fails before the training, not after it, if the file must not be written."""
         from hyperirl import demos
-        from hyperirl.cli.bar import progress_bar
+        from hyperirl.progress import progress_bar
 
         demos.check_writable(self.out, overwrite=self.overwrite)
         effort = demos.Effort(num_updates=self.updates)

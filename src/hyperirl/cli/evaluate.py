@@ -2,14 +2,9 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import tyro
-
-if TYPE_CHECKING:
-    from hyperirl.demos import Demos
-    from hyperirl.environments import AbstractEnvironment
-    from hyperirl.runs import RunFolder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,10 +17,13 @@ class Evaluate:
         hyperirl evaluate runs/first
         hyperirl evaluate runs/first --seeds 5
         hyperirl evaluate runs/first --budget 300000 --no-transfer
+        hyperirl evaluate runs/mine --env my_module:make_env
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The folder of the run, as `hyperirl learn` printed it."""
+    env: str | None = None
+    """The environment, if the run was started with one of your own."""
     seeds: int = 2
     """Fresh policies trained on each reward."""
     budget: int | None = None
@@ -36,70 +34,16 @@ class Evaluate:
 
     def run(self) -> None:
         """Fails before the training if something is missing."""
-        from hyperirl import evaluate, saving
-        from hyperirl.cli.bar import progress_bar
-        from hyperirl.problem import problem
-        from hyperirl.runs import RunFolder
+        from hyperirl.learning import evaluate
 
-        folder = RunFolder.open(self.folder)
-        demos, environment = _task(folder)
-        budget = self.budget
-        if budget is None:
-            budget = evaluate.usual_budget(environment)
-        training = evaluate.Training(budget=budget)
-        seed, policy_for = folder.config["seed"], evaluate.default_policy
-        policy = None
-        if folder.policy_path.exists():
-            policy = saving.load_policy(folder.policy_path)
-            policy_for = evaluate.policies_like(policy)
-        reward = None
-        if folder.reward_path.exists():
-            reward = saving.load_reward(folder.reward_path)
-        if reward is None and policy is None:
-            raise ValueError(
-                f"{self.folder} holds neither a reward nor a policy yet; let the run "
-                f"finish a step, or continue it with `hyperirl resume {self.folder}`."
-            )
-        with progress_bar("Evaluating", "ranking set") as show:
-            ranking = evaluate.ranking_of_demos(environment, demos)
-            if reward is None:
-                assert policy is not None
-                result = evaluate.evaluate_policy(
-                    environment,
-                    policy,
-                    demos,
-                    seed=seed,
-                    ranking=ranking,
-                    policy_for=policy_for,
-                )
-            else:
-                result = evaluate.evaluate(
-                    environment,
-                    reward,
-                    demos,
-                    problem(folder.config["temperature"], folder.config["discount"]),
-                    seed=seed,
-                    ranking=ranking,
-                    policy_for=policy_for,
-                    seeds=self.seeds,
-                    training=training,
-                    transfer=self.transfer,
-                    progress=show,
-                )
-        folder.save_json("evaluation.json", result)
-        if reward is not None:
-            drawn = evaluate.picture(environment, reward, ranking)
-            folder.save_json("picture.json", drawn)
-        _print(self.folder, result)
-
-
-def _task(folder: "RunFolder") -> tuple["Demos", "AbstractEnvironment"]:
-    """The demonstrations of a run, and the environment they are evaluated in."""
-    from hyperirl.learning import demos_of, from_dict
-    from hyperirl.learning.setup import make_environment
-
-    loaded = demos_of(folder)
-    return loaded, make_environment(from_dict(folder.config), loaded)
+        found = evaluate(
+            self.folder,
+            task=self.env,
+            seeds=self.seeds,
+            budget=self.budget,
+            transfer=self.transfer,
+        )
+        _print(self.folder, found)
 
 
 # What is printed, and what it is to be read against.
@@ -135,16 +79,20 @@ def _print(path: Path, result: dict[str, Any]) -> None:
     for column in table.columns[1:3]:
         column.justify = "right"
     for title, name, meaning in _ROWS:
-        if name.startswith("solved") and result.get(name) is None:
-            continue  # It has no closed form.
-        table.add_row(title, *_cells(result.get(name)), meaning)
-    for name, found in result["transfer"].items():
+        if name in result:  # What is not known is left out.
+            table.add_row(title, *_cells(result[name]), meaning)
+    for name, found in result.get("transfer", {}).items():
         table.add_row(f"transfer: {name}", *_cells(found["env_return"]), "EnvReturn")
         true = found["true_reward_return"]
         table.add_row("  on the true reward", *_cells(true), "trained there")
     console = Console(highlight=False)
     console.print(f"[bold]{path}[/bold]")
     console.print(table)
+    if not result["true_reward"]:
+        console.print(
+            "The environment does not know its true reward: no returns, no RankCorr, "
+            "no EPIC distance, no transfer."
+        )
     console.print(f"Wrote {path / 'evaluation.json'}.", soft_wrap=True)
     console.print(f"See it:  hyperirl report {path}", soft_wrap=True)
 

@@ -1,20 +1,20 @@
 """`hyperirl learn` and `hyperirl resume`: the main job."""
 
 import dataclasses
-import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from hyperirl.cli.events import event_writer
-from hyperirl.cli.progress import StepProgress
-from hyperirl.learning.config import LearnConfig
+from hyperirl.cli.stopping import INTERRUPTED, Stopping
+from hyperirl.options import Options
+from hyperirl.progress import StepProgress
 
 if TYPE_CHECKING:
-    from hyperirl.learning import Result
+    from hyperirl.learning import Result, Setup
+    from hyperirl.runs import RunFolder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,11 +25,18 @@ class Learn:
         hyperirl learn
         hyperirl learn --env lqr --method explicit --damping 1.0
         hyperirl learn --env cartpole --demos my_demos.npz --steps 100 --out runs/mine
+        hyperirl learn --env my_module:make_env --demos my_demos.npz
         hyperirl learn --env cartpole --method sketch --paper
         hyperirl learn --env lqr --time 30
     """
 
-    config: tyro.conf.OmitArgPrefixes[LearnConfig]
+    env: str = "cartpole"
+    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world; or
+    your own as MODULE:NAME, which is imported."""
+    demos: str | None = None
+    """A file of demonstrations, or the name of bundled ones; those of the environment
+    by default."""
+    options: tyro.conf.OmitArgPrefixes[Options] = Options()
     out: Path | None = None
     """Folder of the run; must not exist yet. By default a new one under runs/."""
     paper: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -39,15 +46,12 @@ class Learn:
 
     def run(self) -> None:
         """Makes the folder, learns, and says where the results are."""
-        from hyperirl.learning import check, complete, paper, run
-        from hyperirl.runs import RunFolder
+        from hyperirl.learning import create_folder, set_up
 
-        config = complete(paper(self.config) if self.paper else self.config)
-        check(config)
-        out = _free_folder(config) if self.out is None else self.out
-        command = ["hyperirl", *sys.argv[1:]]
-        folder = RunFolder.create(out, dataclasses.asdict(config), command)
-        _run(out, config, self.tensorboard, lambda on: run(config, folder, on_step=on))
+        setup = set_up(self.env, self.demos, self.options, paper=self.paper)
+        out = _free_folder(setup) if self.out is None else self.out
+        folder = create_folder(setup, out, ["hyperirl", *sys.argv[1:]])
+        _run(setup, folder, self.tensorboard)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,45 +60,45 @@ class Resume:
 
     For example:
         hyperirl resume runs/cartpole-fisher-0
+        hyperirl resume runs/mine --env my_module:make_env
     """
 
     run_folder: Annotated[Path, tyro.conf.Positional]
     """The folder of the run."""
+    env: str | None = None
+    """The environment, if the run was started with one of your own."""
     tensorboard: tyro.conf.FlagCreatePairsOff[bool] = False
     """Write TensorBoard event files into the run's folder too."""
 
     def run(self) -> None:
         """Learns on from the last checkpoint."""
-        from hyperirl.learning import from_dict, resume
+        from hyperirl.learning import reopen
         from hyperirl.runs import RunFolder
 
-        config = from_dict(RunFolder.open(self.run_folder).config)
-        job = lambda on: resume(self.run_folder, on_step=on)
-        _run(self.run_folder, config, self.tensorboard, job)
+        folder = RunFolder.open(self.run_folder)
+        _run(reopen(folder, task=self.env), folder, self.tensorboard)
 
 
-def _run(
-    out: Path,
-    config: LearnConfig,
-    tensorboard: bool,
-    job: Callable[[Callable[[dict[str, Any]], None]], "Result"],
-) -> None:
+def _run(setup: "Setup", folder: "RunFolder", tensorboard: bool) -> None:
+    from hyperirl.learning import Stopped, run, shown_steps
+
+    config, out = setup.config, folder.path
     events = event_writer(out) if tensorboard else None
-    # A polite request to stop is like Ctrl-C: save, say how to go on.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"Learning a reward for {config.env} by {config.method}, in {out}")
+    advice = f"Go on:  hyperirl resume {out}"
     try:
-        with StepProgress(config.steps) as progress:
+        with Stopping(advice) as stopping, StepProgress(shown_steps(config)) as shown:
 
             def on_step(row: dict[str, Any]) -> None:
-                progress.show(row)
+                stopping.unsaved = True
+                shown.show(row)
                 if events is not None:
                     events(row)
 
-            result = job(on_step)
-    except KeyboardInterrupt:
-        print(f"Stopped and saved. Go on:  hyperirl resume {out}")
-        raise SystemExit(130) from None
+            result = run(setup, folder, on_step=on_step)
+    except Stopped as stop:
+        print(f"Stopped and saved. {advice}" if stop.saved else f"Stopped. {advice}")
+        raise SystemExit(INTERRUPTED) from None
     _print_end(out, result)
 
 
@@ -112,11 +116,13 @@ def _print_end(out: Path, result: "Result") -> None:
     print(f"See it all:        hyperirl report {out}")
 
 
-def _free_folder(config: LearnConfig) -> Path:
+def _free_folder(setup: "Setup") -> Path:
     """`runs/ENV-METHOD-SEED`, numbered if that is taken."""
-    name = f"{config.env}-{config.method}-{config.seed}"
+    config = setup.config
+    plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in config.env)
+    first = name = f"{plain}-{config.method}-{config.seed}"
     number = 1
     while (path := Path("runs") / name).exists():
         number += 1
-        name = f"{config.env}-{config.method}-{config.seed}-{number}"
+        name = f"{first}-{number}"
     return path

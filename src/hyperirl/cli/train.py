@@ -27,7 +27,8 @@ class Train:
     """
 
     env: str = "cartpole"
-    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular or grid-world."""
+    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world; or
+    your own as MODULE:NAME, which is imported."""
     reward: Path | None = None
     """A reward from `hyperirl learn`; the environment's own by default."""
     solver: Literal["ppo", "sac", "reinforce", "exact"] = "ppo"
@@ -53,18 +54,17 @@ class Train:
 
     def run(self) -> None:
         """Fails before the training, not after it, if the file must not be written."""
-        from hyperirl import environments, inner, problem, saving
-        from hyperirl.cli.bar import progress_bar
-        from hyperirl.policies import Policy
+        from hyperirl import inner, problem, saving, tasks
+        from hyperirl.progress import progress_bar
 
         if self.out is not None and self.out.exists() and not self.overwrite:
             raise ValueError(
                 f"{self.out} already exists; choose another `--out`, or `--overwrite`."
             )
-        environment = environments.make(self.env)
-        temperature = self.temperature
+        task = tasks.as_task(self.env)
+        environment, temperature = task.environment, self.temperature
         if temperature is None:
-            temperature = environments.usual_temperature(self.env)
+            temperature = task.temperature
         reward = None if self.reward is None else saving.load_reward(self.reward)
         budget = inner.SolveBudget(self.steps, self.seconds, self.tolerance)
         with progress_bar(f"Policy for {self.env}", "compiling") as show:
@@ -81,7 +81,6 @@ class Train:
         last = result.curve[-1]
         print(f"{last.steps:,} steps in {last.seconds:.1f} s: {_summary(last)}")
         if self.out is not None:
-            assert isinstance(result.policy, Policy)  # As `policy_for` made it.
             path = saving.save_policy(result.policy, self.out, overwrite=self.overwrite)
             print(f"Wrote the policy to {path}.")
 

@@ -18,8 +18,6 @@ from hyperirl.problem import problem as make_problem
 from hyperirl.rollout import rollout
 from hyperirl.tasks import Task, as_task, make
 
-_USUAL_TEMPERATURE = 0.1  # The paper's.
-
 
 def collect(
     task: str | Task | AbstractEnvironment,
@@ -58,7 +56,7 @@ def collect(
             "train; write its method `reward`, or record demonstrations elsewhere."
         )
     if temperature is None:
-        temperature = task.options.temperature or _USUAL_TEMPERATURE
+        temperature = task.temperature
     problem = make_problem(temperature, discount)
     expert_key, rollout_key = jr.split(jr.key(seed))
     expert = soft_optimal_expert(

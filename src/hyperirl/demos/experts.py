@@ -11,12 +11,11 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from hyperirl import exact
-from hyperirl.demos.practice import scattered
-from hyperirl.environments import AbstractEnvironment, CartPole
 from hyperirl.inner import PPO, SolveReport, chunks
 from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.problem import Problem
 from hyperirl.spaces import Box
+from hyperirl.tasks import Task
 
 Progress = Callable[[float, str], None]
 
@@ -52,33 +51,20 @@ class Expert:
 
 
 def soft_optimal_expert(
-    environment: AbstractEnvironment,
+    task: Task,
     problem: Problem,
     *,
     effort: Effort,
     key: PRNGKeyArray,
     on_progress: Progress | None = None,
 ) -> Expert:
-    """The policy that is soft-optimal for the environment's true reward."""
-    closed = exact.closed_form(environment)
+    """The policy that is soft-optimal for the task's true reward."""
+    closed = exact.closed_form(task.environment)
     if closed is not None:
         solve = eqx.filter_jit(closed.optimal_policy)
         policy = solve(closed.true_reward(), problem)
         return Expert(policy, f"exact: {closed.method}", {})
-    return _train(environment, problem, effort, key, on_progress)
-
-
-def _practice(
-    environment: AbstractEnvironment, problem: Problem, share: float
-) -> AbstractEnvironment:
-    """Where to train, after a share of the training, to act in `environment`.
-
-    At first the policy learns what to do everywhere; then it is polished nearer to
-    where it goes.
-    """
-    if isinstance(environment, CartPole):
-        return scattered(environment, problem, wide=share < 1 / 3)
-    return environment
+    return _train(task, problem, effort, key, on_progress)
 
 
 _NUM_CHUNKS = 20  # How often the rates change and progress is reported.
@@ -91,7 +77,7 @@ def _rate(share: float) -> float:
 
 
 def _train(
-    environment: AbstractEnvironment,
+    task: Task,
     problem: Problem,
     effort: Effort,
     key: PRNGKeyArray,
@@ -99,6 +85,7 @@ def _train(
 ) -> Expert:
     """PPO whose learning rate falls to almost nothing, so that the policy settles."""
     policy_key, init_key, solve_key = jr.split(key, 3)
+    environment = task.environment
     space = environment.action_space
     policy = mlp_policy(
         environment.observation_size,
@@ -108,10 +95,10 @@ def _train(
         squash=isinstance(space, Box) and math.isfinite(space.high - space.low),
     )
     solver = _solver(effort, 0.0, 1.0)
-    state = solver.init(_practice(environment, problem, 0.0), policy, key=init_key)
+    state = solver.init(task.practice(environment, problem, 0.0), policy, key=init_key)
     report = SolveReport.unknown()
     for i, chunk in enumerate(chunks(effort.num_updates, _NUM_CHUNKS)):
-        practice = _practice(environment, problem, chunk.start)
+        practice = task.practice(environment, problem, chunk.start)
         state, report = _solver(effort, chunk.start, chunk.end).solve(
             practice,
             practice.reward,

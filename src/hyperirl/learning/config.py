@@ -110,6 +110,11 @@ def from_json(fields: Mapping[str, Any]) -> Config:
     return Config(**{name: value(item) for name, item in fields.items()})
 
 
+def shown_steps(config: Config) -> int | None:
+    """How many steps a run has; `None` if its time decides."""
+    return None if config.steps == ANY_NUMBER else config.steps
+
+
 def complete(
     said: Options,
     task: Task,
@@ -162,7 +167,7 @@ def _general(task: Task) -> dict[str, Any]:
         seed=0,
         steps=60,
         time=math.inf,
-        temperature=0.1,
+        temperature=task.temperature,
         discount=0.99,
         policy="network",
         policy_hidden=(32, 32) if choices else (64, 64),

@@ -6,6 +6,8 @@ import types
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import optax
 
@@ -61,11 +63,12 @@ def _content(thing: Any, above: tuple[int, ...]):
         return
     above = (*above, id(thing))
     yield f"{type(thing).__module__}.{type(thing).__qualname__}".encode()
+    if isinstance(thing, jax.Array) and jnp.issubdtype(
+        thing.dtype, jax.dtypes.prng_key
+    ):
+        thing = jr.key_data(thing)
     if isinstance(thing, jax.Array | np.ndarray | np.generic):
-        is_key = isinstance(thing, jax.Array) and jax.dtypes.issubdtype(
-            thing.dtype, jax.dtypes.prng_key
-        )
-        array = np.asarray(jax.random.key_data(thing) if is_key else thing)
+        array = np.asarray(thing)
         yield f"{array.dtype} {array.shape}".encode()
         yield array.tobytes()
     elif isinstance(thing, types.FunctionType):

@@ -18,14 +18,14 @@ from hyperirl.demos import Demos, DemosError
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.hypergradient import AbstractEstimator
 from hyperirl.inner import AbstractInnerSolver
-from hyperirl.learning.config import Config, complete, from_json
+from hyperirl.learning.config import Config, complete, from_json, shown_steps
 from hyperirl.learning.given import Given, describe
 from hyperirl.learning.loop import OnStep, run
-from hyperirl.progress import showing
 from hyperirl.learning.result import Result
 from hyperirl.learning.setup import Setup, prepare
 from hyperirl.options import NAMES, Options
 from hyperirl.policies import AbstractPolicy
+from hyperirl.progress import showing
 from hyperirl.rewards import AbstractReward
 from hyperirl.runs import RunError, RunFolder
 from hyperirl.tasks import Task, as_task, make, names
@@ -80,10 +80,14 @@ def learn(
         command: What was typed, for the record; by default that of this process.
         **options: Other fields of `Options`, such as `seed`, `steps` or `damping`.
     """
-    handed = dict(
-        reward=reward, policy=policy, inner=inner, estimator=estimator, solver=solver
+    handed: dict[str, Any] = dict(
+        reward=reward,
+        policy=policy,
+        inner=inner,
+        estimator=estimator,
+        solver=solver,
+        optimizer=optimizer,
     )
-    handed["optimizer"] = optimizer
     said = {name: thing for name, thing in handed.items() if isinstance(thing, str)}
     objects = {name: t for name, t in handed.items() if not isinstance(t, str)}
     setup = set_up(
@@ -96,7 +100,7 @@ def learn(
     folder = None
     if out is not None:
         folder = create_folder(setup, out, sys.argv if command is None else command)
-    with showing(progress and on_step is None, setup.config) as show:
+    with showing(progress and on_step is None, shown_steps(setup.config)) as show:
         return run(setup, folder, on_step=on_step or show)
 
 
@@ -219,7 +223,7 @@ def resume(
     folder = RunFolder.open(path)
     given = Given(reward, policy, inner, estimator, solver, optimizer)
     setup = reopen(folder, task=task, given=given)
-    with showing(progress and on_step is None, setup.config) as show:
+    with showing(progress and on_step is None, shown_steps(setup.config)) as show:
         return run(setup, folder, on_step=on_step or show)
 
 

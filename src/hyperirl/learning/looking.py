@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.evaluate.ranking import rank_correlation
+from hyperirl.evaluation.ranking import rank_correlation
 from hyperirl.metrics import StepMetrics
 from hyperirl.rewards import AbstractReward, rewards_of, standalone
 from hyperirl.trajectories import Trajectories, returns

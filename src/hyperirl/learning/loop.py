@@ -20,10 +20,14 @@ from hyperirl.cloning import clone, mean_nll
 from hyperirl.learning.config import Config
 from hyperirl.learning.looking import Look
 from hyperirl.learning.result import Result
-from hyperirl.learning.setup import Setup, make_learner, make_ranking
+from hyperirl.learning.setup import (
+    Setup,
+    make_learner,
+    make_ranking,
+    standing_alone,
+)
 from hyperirl.learning.step import Learner, LearnState, init, outer_step
 from hyperirl.metrics import CloneMetrics, LoopMetrics, as_row
-from hyperirl.rewards import AbstractReward, standalone
 from hyperirl.runs import RunFolder
 from hyperirl.saving import save_policy, save_reward
 
@@ -95,7 +99,7 @@ def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Re
     except KeyboardInterrupt:
         raise Stopped(_save(setup, folder, state)) from None
     _save(setup, folder, state)
-    reward = _standing_alone(setup, state.best.reward)
+    reward = standing_alone(setup, state.best.reward)
     return Result(
         reward, state.best.policy, config, rows, setup.task, setup.demos, folder
     )
@@ -112,12 +116,6 @@ def _floor(setup: Setup) -> float | None:
     """The expert's own NLL on the held-out episodes, if it is known."""
     expert_nll = setup.parts.valid.expert_nll
     return None if expert_nll is None else float(expert_nll.mean())
-
-
-def _standing_alone(setup: Setup, reward: AbstractReward) -> AbstractReward:
-    """What is handed out: with the level that the entropy had beside it."""
-    space = setup.environment.action_space
-    return standalone(reward, space, setup.config.temperature)
 
 
 def _share_done(config: Config, step: int, learned: float) -> float:
@@ -162,7 +160,7 @@ def _save(setup: Setup, folder: RunFolder | None, state: LearnState) -> bool:
         return False
     folder.save_checkpoint(state, int(state.step))
     metadata, best = setup.config.to_json(), state.best
-    reward = _standing_alone(setup, best.reward)
+    reward = standing_alone(setup, best.reward)
     save_reward(reward, folder.reward_path, metadata=metadata, overwrite=True)
     save_policy(best.policy, folder.policy_path, metadata=metadata, overwrite=True)
     return True

@@ -37,7 +37,10 @@ class Result:
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the run, in sentences; nothing if all went well."""
-        return warnings_of(self.metrics)
+        config = self.config
+        return warnings_of(
+            self.metrics, temperature=config.temperature, discount=config.discount
+        )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Writes the reward to a file that `hyperirl.load_reward` reads."""

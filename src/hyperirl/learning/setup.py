@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -14,7 +15,7 @@ from hyperirl.cloning import clone
 from hyperirl.demos import Demos, starting_in
 from hyperirl.demos.splitting import Parts, split_demos
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.evaluate.ranking import ranking_set
+from hyperirl.evaluation.ranking import ranking_set
 from hyperirl.hypergradient import (
     MLIRL,
     AbstractCross,
@@ -45,6 +46,7 @@ from hyperirl.rewards import (
     TableReward,
     fit_normalizer,
     mlp_reward,
+    standalone,
 )
 from hyperirl.rollout import rollout
 from hyperirl.spaces import Discrete
@@ -264,7 +266,7 @@ def make_solver(config: Config) -> curvature.AbstractSolver:
     """Who solves for `v`."""
     scales = {"relative": curvature.Relative, "absolute": curvature.Absolute}
     damping = scales[config.damping_scale](config.damping)
-    sketch = dict(damping=damping, size=config.sketch_size)
+    sketch: dict[str, Any] = dict(damping=damping, size=config.sketch_size)
     match config.solver:
         case "auto":
             return curvature.Auto(damping=damping)
@@ -374,3 +376,9 @@ def make_ranking(setup: Setup) -> Trajectories | None:
     train, valid = parts.train.trajectories, parts.valid.trajectories
     expert, _ = clone(setup.policy, train, valid, key=keys["clone"])
     return ranking_set(setup.environment, expert, key=keys["ranking"]).trajectories
+
+
+def standing_alone(setup: Setup, reward: AbstractReward) -> AbstractReward:
+    """What is handed out: with the level that the entropy had beside it."""
+    space = setup.environment.action_space
+    return standalone(reward, space, setup.config.temperature)

@@ -34,6 +34,7 @@ from hyperirl.rewards import AbstractReward
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories
 
+
 class Learner(eqx.Module):
     """What stays the same during a run."""
 

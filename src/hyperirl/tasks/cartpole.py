@@ -1,5 +1,7 @@
 """CartPole, with and without an end."""
 
+from typing import Any
+
 import jax.numpy as jnp
 
 from hyperirl.environments import AbstractEnvironment, CartPole
@@ -43,9 +45,12 @@ def cartpole(**changes) -> Task:
 
 
 def cartpole_fixed(**changes) -> Task:
-    """The episode goes on. An untrained policy is lost for the rest of it, and most of
-    its experience teaches it nothing: training takes longer.
+    """The episode goes on when the pole has fallen.
+
+    An untrained policy is lost for the rest of it, and most of its experience teaches
+    it nothing: training takes longer.
     """
-    environment = CartPole(**{"terminates": False} | changes)
+    settings: dict[str, Any] = {"terminates": False} | changes
+    environment = CartPole(**settings)
     options = Options(temperature=0.1, demo_starts=0.63, lost_starts=0.07)
     return _task("cartpole-fixed", environment, options, 4_000_000)

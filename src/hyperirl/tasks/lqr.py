@@ -1,5 +1,7 @@
 """LQR: the paper's system, as it is and with its limits."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -48,5 +50,5 @@ def lqr(**changes) -> Task:
 
 def lqr_clipped(**changes) -> Task:
     """Actions are clipped at 5, and a state of norm 50 ends the episode."""
-    environment = LQR(**{"max_action": 5.0, "max_norm": 50.0} | changes)
-    return Task(environment, "lqr-clipped", options=_OPTIONS, variants=_variants)
+    settings: dict[str, Any] = {"max_action": 5.0, "max_norm": 50.0} | changes
+    return Task(LQR(**settings), "lqr-clipped", options=_OPTIONS, variants=_variants)

@@ -18,7 +18,9 @@ def _variants(environment: AbstractEnvironment) -> dict[str, AbstractEnvironment
 
 
 def pendulum(**changes) -> Task:
-    """A step can cost 16: at the paper's temperature its soft-optimal policy hardly
+    """A torque swings the pole up and holds it there.
+
+    A step can cost 16: at the paper's temperature the soft-optimal policy hardly
     chooses any more, and no likelihood can be learned. So the temperature is 1.
     """
     environment = Pendulum(**changes)

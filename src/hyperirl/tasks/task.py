@@ -9,6 +9,8 @@ from hyperirl.environments import AbstractEnvironment
 from hyperirl.options import Options
 from hyperirl.problem import Problem
 
+USUAL_TEMPERATURE = 0.1  # The paper's.
+
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
@@ -79,6 +81,11 @@ class Task:
     """The axes of pictures; the first two numbers of an observation by default."""
     action_names: tuple[str, ...] = ()
     """Of choices, for pictures."""
+
+    @property
+    def temperature(self) -> float:
+        """The usual one."""
+        return self.options.temperature or USUAL_TEMPERATURE
 
     def __post_init__(self):
         if not isinstance(self.environment, AbstractEnvironment):

@@ -19,7 +19,7 @@ from hyperirl.rewards import TableReward
 from hyperirl.rollout import rollout
 from hyperirl.runs import RunFolder
 
-protocol = importlib.import_module("hyperirl.evaluate.evaluate")
+protocol = importlib.import_module("hyperirl.evaluation.evaluate")
 
 STATES, ACTIONS = 4, 3
 PROBLEM = problem(0.5, 0.9)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperirl.environments import LQR, CartPole, Pendulum
-from hyperirl.evaluate import (
+from hyperirl.evaluation import (
     constant_control,
     rank_correlation,
     ranking_set,
@@ -18,7 +18,7 @@ from hyperirl.evaluate import (
     untrained,
     untrained_control,
 )
-from hyperirl.evaluate.ranking import RandomPolicy, scaled_to
+from hyperirl.evaluation.ranking import RandomPolicy, scaled_to
 from hyperirl.policies import linear_gaussian, softmax_table
 from hyperirl.rewards import (
     QuadraticReward,

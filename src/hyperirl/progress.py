@@ -1,11 +1,14 @@
-"""The numbers of a run while it runs: a live table, or plain lines."""
+"""How far something is: the numbers of a run while it runs, and a plain bar."""
 
+import contextlib
 import math
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
@@ -75,6 +78,18 @@ class StepProgress:
         return f"{(1 - done) * pace:.0f} s left"
 
 
+@contextlib.contextmanager
+def showing(
+    enabled: bool, total: int | None
+) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+    """Gives a function to call with each row of metrics; `None` if not enabled."""
+    if not enabled:
+        yield None
+        return
+    with StepProgress(total) as progress:
+        yield progress.show
+
+
 def _texts(row: dict[str, Any]) -> list[tuple[str, str]]:
     """The numbers of a row that are known, as text."""
     known = lambda value: value is not None and math.isfinite(value)
@@ -83,3 +98,25 @@ def _texts(row: dict[str, Any]) -> list[tuple[str, str]]:
         for name, form in _NUMBERS.items()
         if known(row.get(name))
     ]
+
+
+@contextlib.contextmanager
+def progress_bar(
+    title: str, words: str = "", *, enabled: bool = True
+) -> Iterator[Callable[[float, str], None]]:
+    """Gives a function to call with the share that is done, and words.
+
+    The bar is gone in the end, and never there where nobody looks: outside a terminal.
+    """
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[words]}"),
+    )
+    unseen = not (enabled and console.is_terminal)
+    with Progress(*columns, console=console, transient=True, disable=unseen) as bar:
+        task = bar.add_task(title, total=1.0, words=words)
+        yield lambda done, words: bar.update(task, completed=done, words=words)

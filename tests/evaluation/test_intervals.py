@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hyperirl.evaluate.intervals import interval, percentiles, picks
+from hyperirl.evaluation.intervals import interval, percentiles, picks
 
 
 def test_the_interval_of_many_values_is_that_of_the_normal_approximation():

@@ -9,7 +9,7 @@ import jax.random as jr
 import pytest
 
 from hyperirl.environments import LQR, CartPole, OtherStarts, Pendulum, grid_world
-from hyperirl.evaluate import (
+from hyperirl.evaluation import (
     Curve,
     Training,
     changed_dynamics,
@@ -24,7 +24,7 @@ from hyperirl.policies import linear_gaussian, mlp_policy, softmax_table
 from hyperirl.problem import problem
 from hyperirl.rollout import rollout
 
-fresh = importlib.import_module("hyperirl.evaluate.fresh")
+fresh = importlib.import_module("hyperirl.evaluation.fresh")
 
 
 def uniform(environment, key):

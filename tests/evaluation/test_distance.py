@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hyperirl.environments import grid_world
-from hyperirl.evaluate import Coverage, coverage, epic_distance
-from hyperirl.evaluate.distance import canonical
+from hyperirl.evaluation import Coverage, coverage, epic_distance
+from hyperirl.evaluation.distance import canonical
 from hyperirl.policies import softmax_table
 from hyperirl.problem import problem
 from hyperirl.rewards import TableReward

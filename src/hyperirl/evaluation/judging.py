@@ -20,8 +20,8 @@ from hyperirl.cloning import clone
 from hyperirl.demos import Demos
 from hyperirl.demos.splitting import Parts, split_demos
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.evaluate.distance import coverage, epic_distance
-from hyperirl.evaluate.fresh import (
+from hyperirl.evaluation.distance import coverage, epic_distance
+from hyperirl.evaluation.fresh import (
     Fresh,
     FreshTraining,
     MakePolicy,
@@ -33,9 +33,9 @@ from hyperirl.evaluate.fresh import (
     train_fresh,
     usual_policy,
 )
-from hyperirl.evaluate.intervals import interval, percentiles, picks
-from hyperirl.evaluate.ranking import VERSION as RANKING_VERSION
-from hyperirl.evaluate.ranking import (
+from hyperirl.evaluation.intervals import interval, percentiles, picks
+from hyperirl.evaluation.ranking import VERSION as RANKING_VERSION
+from hyperirl.evaluation.ranking import (
     RankingSet,
     constant_control,
     rank_correlation,
@@ -43,7 +43,7 @@ from hyperirl.evaluate.ranking import (
     resampled_rank_correlations,
     untrained_control,
 )
-from hyperirl.evaluate.solved import solved_policy
+from hyperirl.evaluation.solved import solved_policy
 from hyperirl.inner import Reward, true_reward
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem

@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperirl.demos import starting_in
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.evaluate.ranking import untrained
-from hyperirl.inner import PPO, Reward, ppo_for
+from hyperirl.evaluation.ranking import untrained
+from hyperirl.inner import PPO, Reward, chunks, ppo_for
 from hyperirl.policies import (
     AbstractPolicy,
     GaussianHead,
@@ -190,7 +189,7 @@ def train_fresh(
     solver = _solver(environment, training, 0.0, 1.0)
     state = solver.init(practice, policy, key=init_key)
     checks = min(training.num_checks, training.num_updates)
-    ends = np.linspace(0, training.num_updates, checks + 1).astype(int)
+    parts = chunks(training.num_updates, checks)
 
     def check(policy: AbstractPolicy, i: int):
         key = jr.fold_in(measure_key, i)
@@ -199,27 +198,31 @@ def train_fresh(
     # NaN where the true reward is not known.
     mean = lambda draws: math.nan if draws is None else float(jnp.mean(draws))
     measured = [check(policy, 0)]
-    for i, (start, end) in enumerate(itertools.pairwise(ends), 1):
-        shares = start / training.num_updates, end / training.num_updates
-        state, _ = _solver(environment, training, *shares).solve(
+    for i, part in enumerate(parts, 1):
+        state, _ = _solver(environment, training, part.start, part.end).solve(
             practice,
             reward,
             state,
             problem,
-            int(end - start),
+            part.num_updates,
             key=jr.fold_in(solve_key, i),
         )
         measured.append(check(state.policy, i))
         if on_progress is not None:
-            on_progress(shares[1], f"return {mean(measured[-1][0]):.1f}")
+            on_progress(part.end, _words(*map(mean, measured[-1])))
+    updates = itertools.accumulate((part.num_updates for part in parts), initial=0)
     curve = Curve(
-        steps=tuple(int(end) * training.steps_per_update for end in ends),
+        steps=tuple(done * training.steps_per_update for done in updates),
         env_return=tuple(mean(drawn) for drawn, _ in measured),
         nll=tuple(mean(nll) for _, nll in measured),
     )
     final_key = jr.fold_in(measure_key, checks + 1)
     judged = measure(environment, state.policy, test, key=final_key, training=training)
     return Fresh(state.policy, curve, *judged)
+
+
+def _words(returned: float, nll: float) -> str:
+    return f"NLL {nll:.1f}" if math.isnan(returned) else f"return {returned:.1f}"
 
 
 def _solver(
@@ -269,9 +272,8 @@ def measure(
         for key in jr.split(key, training.final_checks)
     ]
     nll = drawn[0][1]
-    if not environment.has_reward:
-        return None, nll
-    return jnp.concatenate([returned for returned, _ in drawn]), nll
+    returned = [returned for returned, _ in drawn if returned is not None]
+    return jnp.concatenate(returned) if returned else None, nll
 
 
 @eqx.filter_jit

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from hyperirl import exact
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.evaluate.ranking import undiscounted_returns
+from hyperirl.evaluation.ranking import undiscounted_returns
 from hyperirl.rewards import AbstractReward, QuadraticReward, TableReward
 from hyperirl.spaces import Discrete
 from hyperirl.tasks import Axis, Plane, Task

@@ -7,7 +7,7 @@ more than their length, and a constant reward orders them perfectly.
 """
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -24,6 +24,8 @@ from hyperirl.rewards import AbstractReward, rewards_of
 from hyperirl.rollout import rollout
 from hyperirl.spaces import Box, Discrete
 from hyperirl.trajectories import Trajectories
+
+M = TypeVar("M", bound=eqx.Module)
 
 VERSION = 1  # Of how the set is made: results of other versions do not compare.
 _BROAD = 3.0  # Random actions of an unbounded box, against the spread of the expert's.
@@ -223,14 +225,14 @@ def untrained_control(
     return jax.tree.map(mean, *scores)
 
 
-def untrained(reward: AbstractReward, key: PRNGKeyArray) -> AbstractReward:
+def untrained(module: M, key: PRNGKeyArray) -> M:
     """The same architecture with fresh parameters.
 
     Networks start the way they always do; tables, weights and roots are standard
     normal.
     """
     whole = lambda node: isinstance(node, MLP | AbstractData)
-    nodes, structure = jax.tree.flatten(reward, is_leaf=whole)
+    nodes, structure = jax.tree.flatten(module, is_leaf=whole)
     keys = jr.split(key, len(nodes))
     fresh = [_redraw(node, key) for node, key in zip(nodes, keys, strict=True)]
     return jax.tree.unflatten(structure, fresh)

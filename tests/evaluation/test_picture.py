@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hyperirl.environments import LQR, CartPole, Pendulum, grid_world
-from hyperirl.evaluate import RankingSet, picture
-from hyperirl.evaluate.ranking import RandomPolicy
+from hyperirl.evaluation import RankingSet, picture
+from hyperirl.evaluation.ranking import RandomPolicy
 from hyperirl.rewards import LinearReward, QuadraticReward, TableReward, rewards_of
 from hyperirl.spaces import Discrete
 from hyperirl.trajectories import Trajectories

@@ -1,0 +1,29 @@
+"""What a learned reward is worth: fresh policies, rankings, distances, transfer."""
+
+from hyperirl.evaluation.distance import Coverage as Coverage
+from hyperirl.evaluation.distance import coverage as coverage
+from hyperirl.evaluation.distance import epic_distance as epic_distance
+from hyperirl.evaluation.fresh import Curve as Curve
+from hyperirl.evaluation.fresh import Fresh as Fresh
+from hyperirl.evaluation.fresh import FreshTraining as FreshTraining
+from hyperirl.evaluation.fresh import OnProgress as OnProgress
+from hyperirl.evaluation.fresh import measure as measure
+from hyperirl.evaluation.fresh import policies_like as policies_like
+from hyperirl.evaluation.fresh import retraining_ratios as retraining_ratios
+from hyperirl.evaluation.fresh import steps_to_reach as steps_to_reach
+from hyperirl.evaluation.fresh import train_fresh as train_fresh
+from hyperirl.evaluation.fresh import usual_policy as usual_policy
+from hyperirl.evaluation.judging import Subject as Subject
+from hyperirl.evaluation.judging import judge as judge
+from hyperirl.evaluation.judging import ranking_of_demos as ranking_of_demos
+from hyperirl.evaluation.picture import picture as picture
+from hyperirl.evaluation.picture import scatter as scatter
+from hyperirl.evaluation.ranking import RankCorrelation as RankCorrelation
+from hyperirl.evaluation.ranking import RankingSet as RankingSet
+from hyperirl.evaluation.ranking import constant_control as constant_control
+from hyperirl.evaluation.ranking import rank_correlation as rank_correlation
+from hyperirl.evaluation.ranking import ranking_set as ranking_set
+from hyperirl.evaluation.ranking import spearman as spearman
+from hyperirl.evaluation.ranking import untrained as untrained
+from hyperirl.evaluation.ranking import untrained_control as untrained_control
+from hyperirl.evaluation.solved import solved_policy as solved_policy
