@@ -48,6 +48,7 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     common: dict[str, Any] = dict(
         env="lqr",
         method="explicit",
+        damping_scale="absolute",
         expected_fisher=False,
         natural=False,
         adaptive=False,
@@ -55,9 +56,7 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     return [
         learning(
             "damping",
-            common
-            | _SETTINGS[budget]
-            | dict(cross=cross, absolute_damping=damping, seed=seed),
+            common | _SETTINGS[budget] | dict(cross=cross, damping=damping, seed=seed),
         )
         for cross in _CROSSES
         for damping in _DAMPINGS[budget]
@@ -68,7 +67,7 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
 def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
     """The table over lambda, and the curves."""
     of = lambda cell, key: cell.settings["config"][key]
-    dampings = sorted({of(cell, "absolute_damping") for cell in cells})
+    dampings = sorted({of(cell, "damping") for cell in cells})
     rows = []
     for damping in dampings:
         row: dict[str, Any] = {"damping": f"{damping:g}", "paper": _PAPER[damping]}
@@ -77,7 +76,7 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
                 done[c.id]
                 for c in cells
                 if c.id in done
-                and (of(c, "cross"), of(c, "absolute_damping")) == (cross, damping)
+                and (of(c, "cross"), of(c, "damping")) == (cross, damping)
             ]
             losses = [last_five(r["rows"]["outer_loss"]) for r in results]
             row[cross] = over_seeds(losses)

@@ -17,17 +17,19 @@ from hyperirl.experiments.numbers import mean_of, over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
 from hyperirl.experiments.tuned import (
-    EVALUATION,
     METHODS,
     NAME,
     SECONDS,
     TITLES,
+    evaluation,
     group,
     is_final,
     trials_table,
     tuned_cells,
 )
-from hyperirl.learning import LearnConfig, paper
+from hyperirl.learning import complete
+from hyperirl.options import Options
+from hyperirl.tasks import make
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +54,7 @@ _PAPER_SCALE: dict[Budget, dict[str, dict[str, Any]]] = {
 _PAPER_METHODS = METHODS[:3]
 # Of the inner work of the other methods for an outer step, as the authors have it:
 # 100 of 500 updates of REINFORCE, 1,000 of 100,000 steps of SAC.
-_ML_IRL_SHARE = {"cartpole": 1 / 5, "lqr": 1 / 100}
+_ML_IRL_SHARE = {"reinforce": 1 / 5, "sac": 1 / 100}
 _EXPERT: dict[Budget, dict[str, dict[str, int]]] = {
     "quick": {"lqr": dict(steps=20_000, episodes=40)},
     "standard": {
@@ -92,9 +94,9 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
             learning(
                 NAME,
                 paper_config(env, method, scale)
-                | dict(seed=seed, steps=10_000, time=SECONDS[budget]),
+                | dict(seed=seed, time=SECONDS[budget]),
                 preset="paper",
-                evaluation=EVALUATION[budget],
+                evaluation=evaluation(env, budget),
                 expert=maker,
             )
             for method in _PAPER_METHODS
@@ -107,9 +109,9 @@ def paper_config(env: str, method: str, scale: Mapping[str, Any]) -> dict[str, A
     """The authors' settings, scaled; ML-IRL has its own, smaller inner budget."""
     config: dict[str, Any] = dict(scale) | dict(env=env, method=method)
     if method == "ml-irl":
-        whole = paper(LearnConfig(env=env)).inner_updates or 1
-        updates = config.get("inner_updates", whole)
-        config["inner_updates"] = max(1, round(_ML_IRL_SHARE[env] * updates))
+        whole = complete(Options(), make(env), paper=True)
+        updates = config.get("inner_updates", whole.inner_updates)
+        config["inner_updates"] = max(1, round(_ML_IRL_SHARE[whole.inner] * updates))
     return config
 
 
@@ -216,7 +218,6 @@ def _notes(cells: Sequence[Cell]) -> list[str]:
     seconds = "/".join(f"{limit:g}" for limit in sorted(limits))
     settings = [c.settings["evaluation"] for c in final]
     steps = " or ".join(f"{n:,}" for n in sorted({s["budget"] for s in settings}))
-    most = " (the most on cartpole-fixed)" if " or " in steps else ""
     policies = max((s["seeds"] for s in settings), default=0)
     scaled = {
         c.settings["config"]["env"]: {
@@ -233,15 +234,16 @@ def _notes(cells: Sequence[Cell]) -> list[str]:
         "steps that compile a program. Processes that run at the same time share the "
         "machine; all methods are equally affected.",
         f"PolicyNLL and EnvReturn are of {policies} fresh policies for each run, "
-        f"trained on the frozen reward for {steps} steps{most}; for cloning, of the "
-        "clone itself. `Solved exactly` is of the policy that the learned reward asks "
-        "for, computed instead of trained.",
+        f"trained on the frozen reward for {steps} steps (the most where it takes long "
+        "to find a way); for cloning, of the clone itself. `Solved exactly` is of the "
+        "policy that the learned reward asks for, computed instead of trained.",
         f"The paper's ends of the scale: {paper}. PolicyNLL does not compare between "
         "experts: the authors' act without noise, which no soft policy can imitate, so "
         "that their floor is 0 on CartPole and does not exist on LQR; ours on the "
         "tuned rows are soft-optimal.",
-        "Trials use a deal of the demonstrations that no run has, and are judged by "
-        "the likelihood of validation episodes alone.",
+        "Trials and tuned runs keep the same episodes for the evaluation, so that no "
+        "trial has seen them; seeds deal out the others. Trials are judged by the "
+        "likelihood of validation episodes alone.",
         f"The authors' settings for each outer step were scaled to {scaled} (theirs: "
         "500 updates of REINFORCE on CartPole, 100k steps of SAC on LQR, 1000 "
         "trajectories).",

@@ -19,7 +19,6 @@ from jaxtyping import Array, Float
 from hyperirl import curvature
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.cloning import clone
-from hyperirl.demos.splitting import split_demos
 from hyperirl.experiments import figures
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.learn import learning
@@ -27,8 +26,9 @@ from hyperirl.experiments.numbers import last_five, mean_of, over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
 from hyperirl.hypergradient import outer_gradient
-from hyperirl.learning import LearnConfig, complete
-from hyperirl.learning.setup import load_demos, make_environment, make_policy
+from hyperirl.learning import set_up
+from hyperirl.learning.setup import make_policy
+from hyperirl.options import Options
 from hyperirl.problem import problem
 from hyperirl.rollout import rollout
 from hyperirl.scores import score_rows
@@ -64,7 +64,7 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     """Runs for each solver, cross product and seed; and one batch a seed, solved."""
     del done
     common = dict(env="lqr", expected_fisher=False, natural=False, adaptive=False)
-    common |= dict(absolute_damping=_DAMPING) | _SETTINGS[budget]
+    common |= dict(damping=_DAMPING, damping_scale="absolute") | _SETTINGS[budget]
     solvers = [dict(method="explicit"), dict(method="fisher")]
     solvers += [dict(method="sketch", sketch_size=size) for size in _SIZES[budget]]
     crosses = _CROSSES if budget != "quick" else _CROSSES[:1]
@@ -113,19 +113,13 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
 
 def _batch(settings: Mapping[str, Any]):
     """Score rows of a clone of the expert, and the gradient on other demonstrations."""
-    config = complete(
-        LearnConfig(
-            env="lqr", seed=settings["seed"], policy_hidden=tuple(settings["hidden"])
-        )
-    )
-    demos = load_demos(config)
-    environment = make_environment(config, demos)
-    parts = split_demos(demos, config.seed)
-    train, valid = parts.train.trajectories, parts.valid.trajectories
-    policy_key, clone_key, agent_key = jr.split(jr.key(config.seed), 3)
-    policy = make_policy(config, environment, train, key=policy_key)
+    said = Options(seed=settings["seed"], policy_hidden=tuple(settings["hidden"]))
+    setup = set_up("lqr", None, said)
+    train, valid = (part.trajectories for part in setup.parts[:2])
+    policy_key, clone_key, agent_key = jr.split(jr.key(settings["seed"]), 3)
+    policy = make_policy(setup.config, setup.environment, train, key=policy_key)
     policy, _ = clone(policy, train, valid, key=clone_key)
-    agent = rollout(environment, policy, settings["episodes"], key=agent_key)
+    agent = rollout(setup.environment, policy, settings["episodes"], key=agent_key)
     rows = eqx.filter_jit(score_rows)(policy, agent, problem())
     return rows, eqx.filter_jit(outer_gradient)(policy, valid, problem())
 

@@ -37,6 +37,7 @@ class Config:
 
     method: str
     seed: int
+    test_seed: int
     steps: int
     time: float
     temperature: float
@@ -87,9 +88,8 @@ class Config:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `config.json`."""
-        plain = lambda value: _INFINITE if value == math.inf else value
         fields = dataclasses.asdict(self)
-        return {name: plain(value) for name, value in fields.items()}
+        return {name: to_plain(value) for name, value in fields.items()}
 
 
 def from_json(fields: Mapping[str, Any]) -> Config:
@@ -101,13 +101,19 @@ def from_json(fields: Mapping[str, Any]) -> Config:
             f"The config lacks or adds fields ({odd[:200]}); it was written by another "
             "version of hyperirl. Install that one to go on with the run."
         )
+    return Config(**{name: from_plain(item) for name, item in fields.items()})
 
-    def value(item: Any) -> Any:
-        if item == _INFINITE:
-            return math.inf
-        return tuple(item) if isinstance(item, list) else item
 
-    return Config(**{name: value(item) for name, item in fields.items()})
+def to_plain(value: Any) -> Any:
+    """A setting as JSON can hold it."""
+    return _INFINITE if value == math.inf else value
+
+
+def from_plain(value: Any) -> Any:
+    """A setting that JSON held."""
+    if value == _INFINITE:
+        return math.inf
+    return tuple(value) if isinstance(value, list) else value
 
 
 def shown_steps(config: Config) -> int | None:
@@ -152,7 +158,7 @@ def complete(
         demos=demos,
         demos_hash=demos_hash,
         given=given,
-        **_optimizer(known, task) | known,
+        **_optimizer(known, task) | {"test_seed": known["seed"]} | known,
     )
 
 
