@@ -25,6 +25,7 @@ from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.numbers import over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
+from hyperirl.experiments.titles import CROSSES
 from hyperirl.hypergradient import Adjoint, Centred, Fisher, Raw
 from hyperirl.lstd import input_normalizer, random_features
 from hyperirl.policies import AbstractPolicy
@@ -41,7 +42,6 @@ TITLE = "Estimators of the hypergradient against the exact one"
 ALONE = False
 
 _PROBLEMS = ("lqr", "tabular")
-_CROSSES = ("raw", "centred", "adjoint")
 _EPISODES: dict[Budget, tuple[int, ...]] = {
     "quick": (64,),
     "standard": (16, 64, 256),
@@ -87,7 +87,7 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     task = (_lqr if settings["problem"] == "lqr" else _tabular)(task_key)
     crosses = {"raw": Raw(), "centred": Centred(), "adjoint": task.adjoint}
     rows = []
-    for name in _CROSSES:
+    for name in CROSSES:
         for count in settings["episodes"]:
             keys = jr.split(draw_key, settings["draws"])
             found = _measure(task, crosses[name], settings["expected"], count, keys)
@@ -210,7 +210,7 @@ def _table(problem: str, cells: Sequence[Cell], done: Done) -> Table:
         for row in done[cell.id]["rows"]:
             key = (row["cross"], fisher, row["episodes"], row["damping"])
             found.setdefault(key, []).append(row)
-    order = lambda key: (_CROSSES.index(key[0]), *key[1:])
+    order = lambda key: (CROSSES.index(key[0]), *key[1:])
     rows = [
         dict(zip(("cross", "fisher", "episodes", "damping"), key, strict=True))
         | {
@@ -245,7 +245,7 @@ def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
             ("λ = 0.01", "64 trajectories", "λ = 0.01"),
             strict=True,
         ):
-            for index, cross in enumerate(_CROSSES):
+            for index, cross in enumerate(CROSSES):
                 fixed = at | {"cross": cross, "fisher": "sampled"}
                 rows = [r for r in table.rows if fixed.items() <= r.items()]
                 if rows:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hyperirl.experiments import figures
+from hyperirl.experiments import figures, titles
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.expert import expert
 from hyperirl.experiments.learn import learning
@@ -20,7 +20,6 @@ from hyperirl.experiments.tuned import (
     METHODS,
     NAME,
     SECONDS,
-    TITLES,
     evaluation,
     group,
     is_final,
@@ -136,26 +135,28 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
 
 _HEADINGS = {
     "method": "method",
-    "paper_nll": "PolicyNLL, paper",
-    "policy_nll": "ours",
-    "floor": "floor",
-    "gap_percent": "gap, %",
-    "solved_gap_percent": "gap, solved exactly, %",
-    "paper_return": "EnvReturn, paper",
-    "env_return": "ours",
-    "solved_return": "solved exactly",
-    "expert_return": "ExpertRet",
-    "random_return": "RandomRet",
-    "paper_rank": "RankCorr, paper",
-    "rank_corr_soft": "ours",
-    "rank_corr": "with its level",
-    "rank_corr_constant": "constant reward",
-    "rank_corr_untrained": "untrained reward",
-    "retraining_ratio": "retraining ratio",
+    "paper_nll": f"{titles.HEADINGS['policy_nll']}, paper",
+    "policy_nll": f"{titles.HEADINGS['policy_nll']}, ours",
+    "floor": titles.HEADINGS["floor"],
+    "gap_percent": titles.HEADINGS["gap_percent"],
+    "solved_gap_percent": titles.HEADINGS["solved_gap_percent"],
+    "paper_return": f"{titles.HEADINGS['env_return']}, paper",
+    "env_return": f"{titles.HEADINGS['env_return']}, ours",
+    "solved_return": titles.HEADINGS["solved_return"],
+    "hard_return": titles.HEADINGS["hard_return"],
+    "hard_true_return": titles.HEADINGS["hard_true_return"],
+    "expert_return": titles.HEADINGS["expert_return"],
+    "random_return": titles.HEADINGS["random_return"],
+    "paper_rank": f"{titles.HEADINGS['rank_corr']}, paper",
+    "rank_corr_soft": f"{titles.HEADINGS['rank_corr']}, ours",
+    "rank_corr": f"{titles.HEADINGS['rank_corr']}, with its level",
+    "rank_corr_constant": titles.HEADINGS["rank_corr_constant"],
+    "rank_corr_untrained": titles.HEADINGS["rank_corr_untrained"],
+    "retraining_ratio": titles.HEADINGS["retraining_ratio"],
     "retrained": "retrained",
-    "valid_nll": "best held-out NLL in learning",
-    "steps": "outer steps",
-    "diverged": "diverged",
+    "valid_nll": f"{titles.HEADINGS['best_nll_valid']} in learning",
+    "steps": titles.STEPS,
+    "diverged": titles.DIVERGED,
 }
 
 
@@ -182,7 +183,7 @@ def _row(env: str, method: str, results: Sequence[Result]) -> dict[str, Any]:
         row["gap_percent"] = None
     ratios = row.get("retraining_ratio", {"n": 0})["n"]
     return row | {
-        "method": TITLES[method],
+        "method": titles.METHODS[method],
         "paper_nll": paper[0],
         "paper_return": paper[1],
         "paper_rank": paper[2],

@@ -20,7 +20,7 @@ from hyperirl.evaluation import (
     train_fresh,
     usual_policy,
 )
-from hyperirl.experiments import figures
+from hyperirl.experiments import figures, titles
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.numbers import over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
@@ -46,12 +46,8 @@ TITLE = "Transfer: learned before the dynamics changed"
 ALONE = False
 
 _METHODS: tuple[Method, ...] = ("fisher", "ml-irl", "bc")
-_TITLES = {
-    "fisher": "ours (fisher)",
-    "ml-irl": "ML-IRL",
-    "bc": "clone, as it is",
-    "true": "true reward",
-}
+_TITLES = {method: titles.METHODS[method] for method in _METHODS}
+_TITLES |= {"bc": "clone, as it is", "true": "true reward"}
 _ENVIRONMENTS: dict[Budget, tuple[str, ...]] = {
     "quick": ("lqr",),
     "standard": ("lqr", "cartpole"),

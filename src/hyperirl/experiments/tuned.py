@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from hyperirl.experiments import titles
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.learn import learning
 from hyperirl.experiments.outcome import Table
@@ -20,13 +21,6 @@ from hyperirl.tasks import Task, make
 
 NAME = "final-performance"  # In whose folder they are.
 METHODS: tuple[Method, ...] = ("ml-irl", "explicit", "sketch", "fisher", "bc")
-TITLES = {
-    "ml-irl": "ML-IRL",
-    "explicit": "Explicit Fisher",
-    "sketch": "Fisher with Sketching",
-    "fisher": "ours (fisher)",
-    "bc": "behavioral cloning",
-}
 # Seconds of learning without compilation; the paper has 86,400.
 SECONDS: dict[Budget, float] = {"quick": 4.0, "standard": 30.0, "full": 300.0}
 _TRIAL_SECONDS: dict[Budget, float] = {"quick": 2.0, "standard": 8.0, "full": 60.0}
@@ -160,7 +154,7 @@ def trials_table(cells: Sequence[Cell], done: Done) -> Table:
     for (env, method), trials in groups.items():
         picked = _chosen(trials, done)
         rows += [
-            {"env": env, "method": TITLES[method]}
+            {"env": env, "method": titles.METHODS[method]}
             | {key: trial.settings["config"][key] for key in picked}
             | {
                 "nll": done[trial.id]["best_nll_valid"],
@@ -175,7 +169,7 @@ def trials_table(cells: Sequence[Cell], done: Done) -> Table:
         "method": "method",
         "learning_rate": "learning rate",
         "damping": "damping",
-        "nll": "best held-out NLL",
+        "nll": titles.HEADINGS["best_nll_valid"],
         "chosen": "chosen",
     }
     return Table("Trials", headings, rows)
