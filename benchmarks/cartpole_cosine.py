@@ -12,8 +12,6 @@ adjoint's long run is its own noise.
 
 import hyperirl  # isort: skip  # noqa: F401  Sets JAX up before others import it.
 
-import dataclasses
-
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -22,9 +20,10 @@ from jax.flatten_util import ravel_pytree
 
 import _timing
 from hyperirl._jax import enable_compilation_cache
-from hyperirl.demos.splitting import split_demos
 from hyperirl.experiments.numbers import over_seeds
-from hyperirl.learning import Result, learn, setup
+from hyperirl.learning import learn, set_up
+from hyperirl.learning.setup import make_learner
+from hyperirl.options import Options
 from hyperirl.rollout import rollout
 
 CROSSES = "raw", "centred", "adjoint"
@@ -40,14 +39,11 @@ def estimate(learner, policy, reward, num_episodes: int, key):
     return ravel_pytree(found.h)[0].astype(jnp.float64)
 
 
-def learners(result: Result) -> dict:
+def learners(steps: int) -> dict:
     """The parts of the run, with each of the cross products."""
-    loaded = setup.load_demos(result.config)
-    environment = setup.make_environment(result.config, loaded)
-    parts = split_demos(loaded, result.config.seed)
-    configs = {c: dataclasses.replace(result.config, cross=c) for c in CROSSES}
-    make = lambda config: setup.make_learner(config, environment, parts)[0]
-    return {cross: make(config) for cross, config in configs.items()}
+    said = {cross: Options(steps=steps, cross=cross) for cross in CROSSES}
+    make = lambda options: make_learner(set_up("cartpole", None, options))
+    return {cross: make(options) for cross, options in said.items()}
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
@@ -56,12 +52,13 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 def run(steps: int, num_batches: int, sizes: tuple[int, ...], repeats: int) -> dict:
     """Cosines by number of trajectories, at the reward of a run after some steps."""
-    result = learn("cartpole", steps=steps)
-    known = learners(result)
+    result = learn("cartpole", steps=steps, progress=False)
+    assert result.reward is not None
+    known, reward = learners(steps), result.reward.soft
 
     def draw(cross: str, size: int, number: int, seed: int) -> np.ndarray:
         key = jr.key(seed)
-        parts = known[cross], result.policy, result.reward, size
+        parts = known[cross], result.policy, reward, size
         drawn = [estimate(*parts, jr.fold_in(key, i)) for i in range(number)]
         return np.stack([np.asarray(one) for one in drawn])
 

@@ -30,13 +30,13 @@ from jax.flatten_util import ravel_pytree
 
 import _timing
 from hyperirl import curvature
-from hyperirl.environments import make
 from hyperirl.experiments.worker import peak_megabytes
 from hyperirl.networks import partition
 from hyperirl.policies import mlp_policy
 from hyperirl.problem import problem
 from hyperirl.rollout import rollout
 from hyperirl.scores import score_rows
+from hyperirl.tasks import make
 
 DAMPING = 1e-2
 HIDDEN = {400: 16, 5_000: 67, 20_000: 138, 100_000: 312, 1_000_000: 996}
@@ -73,7 +73,7 @@ class System:
 
 def build(task: str, dim: int, num_rows: int) -> System:
     """The system of a random policy with about `dim` parameters."""
-    environment = make(task)
+    environment = make(task).environment
     policy_key, expert_key, key = jr.split(jr.key(0), 3)
 
     def random_policy(key):

@@ -67,7 +67,8 @@ def run(case: str, num_train: int, method: str, seed: int, **settings) -> dict:
     rows, reward = [], None
     try:
         common = dict(method=method, seed=seed, on_step=rows.append)
-        reward = learn("lqr", given, **common, **settings).reward
+        learned = learn("lqr", given, **common, **settings).reward
+        reward = None if learned is None else learned.soft
     except Diverged as error:
         print(error)
     last = rows[-1]

@@ -40,7 +40,7 @@ def cartpole_curve(seed: int, budget: int) -> list[tuple[float, int, float]]:
     The rival's tuned setting has no entropy bonus, so the temperature is kept low.
     """
     import hyperirl  # noqa: F401
-    from hyperirl.environments import make
+    from hyperirl.environments import CartPole
     from hyperirl.inner import PPO, SolveBudget, train
     from hyperirl.problem import problem
 
@@ -59,7 +59,7 @@ def cartpole_curve(seed: int, budget: int) -> list[tuple[float, int, float]]:
     )
     try:
         train(
-            make("cartpole"),
+            CartPole(),
             problem=problem(temperature=0.01, discount=0.98),
             solver=solver,
             budget=SolveBudget(steps=budget),
@@ -85,12 +85,12 @@ def ours_rate(repeats: int) -> dict:
     import jax.random as jr
 
     import hyperirl  # noqa: F401
-    from hyperirl.environments import make
+    from hyperirl.environments import CartPole
     from hyperirl.inner import PPO, policy_for
     from hyperirl.inner.solver import _solve
     from hyperirl.problem import problem
 
-    environment = make("cartpole")
+    environment = CartPole()
     solver = PPO(learning_rate=1e-3, **CARTPOLE)
     policy = policy_for(environment, solver, key=jr.key(0))
     state = solver.init(environment, policy, key=jr.key(1))
@@ -127,13 +127,13 @@ def ours_sac(budget_seconds: float) -> dict:
 
     import hyperirl  # noqa: F401
     from hyperirl import exact
-    from hyperirl.environments import make
+    from hyperirl.environments import LQR
     from hyperirl.inner import SAC
     from hyperirl.policies import mlp_policy
     from hyperirl.problem import problem
 
     environment, solver = (
-        make("lqr", max_action=5.0),
+        LQR(max_action=5.0),
         SAC(learning_rate=3e-4, critic_rate=1e-3, final_rate=1.0),
     )
     policy = mlp_policy(
@@ -178,10 +178,10 @@ def ours_sac(budget_seconds: float) -> dict:
 def optimal_policy():
     """The exact soft-optimal policy; it never comes near the limit of actions."""
     from hyperirl import exact
-    from hyperirl.environments import make
+    from hyperirl.environments import LQR
     from hyperirl.problem import problem
 
-    environment = make("lqr")
+    environment = LQR()
     reward = exact.lqr.true_reward(environment)
     return exact.lqr.soft_optimal_policy(environment, reward, problem())
 
@@ -204,12 +204,12 @@ def ours_gradients(repeats: int) -> dict:
     import jax.random as jr
 
     import hyperirl  # noqa: F401
-    from hyperirl.environments import make
+    from hyperirl.environments import LQR
     from hyperirl.inner import SAC
     from hyperirl.policies import mlp_policy
     from hyperirl.problem import problem
 
-    environment = make("lqr", max_action=5.0)
+    environment = LQR(max_action=5.0)
     solver = SAC(num_envs=1, num_gradients=50, hidden=(256, 256), capacity=16_384)
     policy = mlp_policy(
         4,

@@ -47,6 +47,9 @@ class Options:
     cloning, without a reward."""
     seed: int | None = None
     """Decides everything random; 0 by default."""
+    test_seed: int | None = None
+    """Decides which demonstrations are kept for evaluations; as `seed` by default. Runs
+    that are compared, or tuned for each other, had better keep the same ones."""
     steps: int | None = None
     """Outer steps. Beside a time and not said: as many as fit into it."""
     time: float | None = None
@@ -148,6 +151,7 @@ NAMES: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Option
 # The least and the greatest value; nothing outside of them can work.
 _LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**63 - 1),
+    "test_seed": (0, 2**63 - 1),
     "steps": (1, 10**9),
     "agent_episodes": (4, 100_000),  # Two halves of them are compared.
     "inner_updates": (1, 10**7),
@@ -162,9 +166,9 @@ _UNLIMITED = ("time", "clip", "reward_clamp")  # May be infinite.
 
 def check_setting(name: str, value: Any) -> None:
     """One sentence unless a setting has the right type and a possible value."""
-    kinds = _kinds(name)
-    if not any(_is(value, kind) for kind in kinds):
-        wanted = " or ".join(words(kind) for kind in kinds)
+    allowed = kinds(name)
+    if not any(_is(value, kind) for kind in allowed):
+        wanted = " or ".join(words(kind) for kind in allowed)
         raise ValueError(f"`{name}` must be {wanted}, got {_short(value)}.")
     if name == "discount" and not 0 < value < 1:
         raise ValueError(
@@ -185,7 +189,7 @@ def check_setting(name: str, value: Any) -> None:
         raise ValueError(f"`{name}` must be sizes of at least 1, got {value}.")
 
 
-def _kinds(name: str) -> tuple[Any, ...]:
+def kinds(name: str) -> tuple[Any, ...]:
     """The types a setting may have once it is said."""
     hint = typing.get_type_hints(Options)[name]
     return tuple(k for k in typing.get_args(hint) if k is not types.NoneType)

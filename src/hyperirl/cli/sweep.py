@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from hyperirl.cli.cells import cell_runner
-from hyperirl.learning.config import LearnConfig
+from hyperirl.options import Options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,10 +22,17 @@ class Sweep:
     For example:
         hyperirl sweep --env lqr --set damping=0.1,1 --seeds 3 --out runs/damping
         hyperirl sweep --set method=fisher,ml-irl --set policy_hidden=32x32,64x64
+        hyperirl sweep --env my_module:make_env --demos my_demos.npz --set damping=1,10
         hyperirl sweep --env lqr --set learning_rate=1e-2,3e-2 --ray
     """
 
-    config: tyro.conf.OmitArgPrefixes[LearnConfig]
+    env: str = "cartpole"
+    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world; or
+    your own as MODULE:NAME, which is imported, also by the processes that learn."""
+    demos: str | None = None
+    """A file of demonstrations, or the name of bundled ones; those of the environment
+    by default."""
+    options: tyro.conf.OmitArgPrefixes[Options] = Options()
     set: Annotated[
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="FIELD=V,V")
     ] = ()
@@ -48,7 +55,9 @@ class Sweep:
         from hyperirl.experiments.sweep import sweep_cells
 
         preset = "paper" if self.paper else "tuned"
-        cells = sweep_cells(self.config, self.set, self.seeds, preset)
+        shared = {"env": self.env}
+        shared |= {} if self.demos is None else {"demos": self.demos}
+        cells = sweep_cells(shared, self.options, self.set, self.seeds, preset)
         done = finished(cells, self.out)
         left = [cell for cell in cells if cell.id not in done]
         print(f"{len(cells)} runs, {len(done)} of them done before, in {self.out}")

@@ -2,7 +2,10 @@
 
 from typing import NamedTuple
 
-from hyperirl.demos.demos import Demos, split
+import numpy as np
+
+from hyperirl.demos.demos import Demos
+from hyperirl.trajectories import deal
 
 _SHARES = (0.7, 0.15, 0.15)
 
@@ -22,10 +25,30 @@ class Parts(NamedTuple):
     """What an evaluation is made on; nothing else may look at it."""
 
 
-def split_demos(demos: Demos, seed: int) -> Parts:
+def split_demos(demos: Demos, seed: int, test_seed: int | None = None) -> Parts:
     """70 % to learn from, 15 % to select by and 15 % to evaluate on, by episodes.
 
-    The same seed gives the same parts, so that an evaluation of a run finds the
+    The same seeds give the same parts, so that an evaluation of a run finds the
     episodes that the run has not seen.
+
+    Args:
+        demos: What to deal out.
+        seed: Decides who goes where.
+        test_seed: Decides alone what is evaluated on, if it is given: runs with other
+            seeds have not seen it either.
     """
-    return Parts(*split(demos, _SHARES, seed=seed))
+    dealt = deal_out(demos.num_episodes, seed, test_seed)
+    return Parts(*(demos[part] for part in dealt))
+
+
+def deal_out(
+    total: int, seed: int, test_seed: int | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The numbers of the episodes in each part of `split_demos`."""
+    test_seed = seed if test_seed is None else test_seed
+    train, valid, test = deal(total, _SHARES, seed=test_seed)
+    if test_seed != seed:
+        rest, share = np.concatenate([train, valid]), _SHARES[0] + _SHARES[1]
+        parts = deal(len(rest), (_SHARES[0] / share, _SHARES[1] / share), seed=seed)
+        train, valid = (rest[part] for part in parts)
+    return train, valid, test

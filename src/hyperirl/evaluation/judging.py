@@ -72,6 +72,8 @@ class Subject:
     """The policy of the run; fresh ones are of its class."""
     reward: AbstractReward | None = None
     """What was learned; none for behavioral cloning."""
+    test_seed: int | None = None
+    """With which it kept episodes for evaluations, if with another one."""
 
     @property
     def environment(self) -> AbstractEnvironment:
@@ -81,7 +83,7 @@ class Subject:
     @functools.cached_property
     def parts(self) -> Parts:
         """How the run split the demonstrations."""
-        return split_demos(self.demos, self.seed)
+        return split_demos(self.demos, self.seed, self.test_seed)
 
     @property
     def policy_for(self) -> MakePolicy:
@@ -134,6 +136,7 @@ def _settings(subject: Subject, ranking: RankingSet | None) -> dict[str, Any]:
     settings = {
         "protocol_version": PROTOCOL_VERSION,
         "split_seed": subject.seed,
+        "test_seed": subject.seed if subject.test_seed is None else subject.test_seed,
         "test_episodes": subject.parts.test.num_episodes,
         "temperature": float(subject.problem.temperature),
         "discount": float(subject.problem.discount),

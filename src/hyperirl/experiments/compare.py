@@ -8,20 +8,20 @@ from typing import Any
 
 from hyperirl.experiments.numbers import mean_of, over_seeds
 from hyperirl.experiments.outcome import Table
+from hyperirl.experiments.titles import HEADINGS
 from hyperirl.report.reading import Group, estimate, group_runs, read_runs
 from hyperirl.runs import RunError
 
-_HEADINGS = {
-    "runs": "runs",
-    "best_nll_valid": "best held-out NLL",
-    "floor_valid": "floor",
-    "valid_gap_percent": "gap, %",
-    "policy_nll": "PolicyNLL",
-    "env_return": "EnvReturn",
-    "rank_corr": "RankCorr",
-    "step": "outer steps",
-    "seconds": "seconds",
-}
+_NUMBERS = (
+    "best_nll_valid",
+    "floor_valid",
+    "valid_gap_percent",
+    "policy_nll",
+    "env_return",
+    "rank_corr",
+    "step",
+    "seconds",
+)
 
 
 def run_folders(paths: Sequence[Path]) -> list[Path]:
@@ -49,15 +49,12 @@ def compare(paths: Sequence[Path]) -> Table:
     groups = group_runs(runs)
     differing = _differing(groups)
     rows = [_row(group, differing) for group in groups]
-    known = lambda row: mean_of(row["best_nll_valid"])
-    rows.sort(key=lambda row: (math.isnan(known(row)), known(row)))
-    used = {
-        key: title
-        for key, title in _HEADINGS.items()
-        if any(row[key] is not None for row in rows)
-    }
-    headings = {name: name for name in differing} or {"env": "env", "method": "method"}
-    return Table(f"{len(runs)} runs", headings | used, rows)
+    best = lambda row: mean_of(row["best_nll_valid"])
+    rows.sort(key=lambda row: (math.isnan(best(row)), best(row)))
+    known = [key for key in _NUMBERS if any(row[key] is not None for row in rows)]
+    headings = {name: name for name in (*(differing or ("env", "method")), "runs")}
+    headings |= {key: HEADINGS[key] for key in known}
+    return Table(f"{len(runs)} runs", headings, rows)
 
 
 def _differing(groups: Sequence[Group]) -> list[str]:
@@ -74,7 +71,7 @@ def _row(group: Group, differing: Sequence[str]) -> dict[str, Any]:
     words = lambda v: v if isinstance(v, int | float | str) else json.dumps(v)
     row: dict[str, Any] = {name: words(value) for name, value in shown.items()}
     row["runs"] = len(group.runs)
-    for key in list(_HEADINGS)[1:]:
+    for key in _NUMBERS:
         values = [estimate(run, key).mean for run in group.runs]
         found = over_seeds(values)
         row[key] = found if found["n"] else None

@@ -6,12 +6,12 @@ From the tuned runs of `final-performance`, which are shared, not repeated.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hyperirl.experiments import figures
+from hyperirl.experiments import figures, titles
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.numbers import over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
-from hyperirl.experiments.tuned import METHODS, TITLES, group, is_final, tuned_cells
+from hyperirl.experiments.tuned import METHODS, group, is_final, tuned_cells
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,9 +20,9 @@ TITLE = "Learning over wall-clock time (LQR)"
 ALONE = False
 
 _PANELS = {
-    "nll_valid": "held-out PolicyNLL, nats",
-    "true_return": "EnvReturn",
-    "rank_corr": "RankCorr",
+    "nll_valid": f"held-out {titles.HEADINGS['policy_nll']}, nats",
+    "true_return": titles.HEADINGS["env_return"],
+    "rank_corr": titles.HEADINGS["rank_corr"],
 }
 _SHARES = (0.25, 0.5, 1.0)
 
@@ -43,7 +43,7 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
     rows = []
     for method in methods:
         results = groups["lqr", method]
-        row: dict[str, Any] = {"method": TITLES[method]}
+        row: dict[str, Any] = {"method": titles.METHODS[method]}
         for key in _PANELS:
             for share in _SHARES:
                 row[f"{key}_{share}"] = over_seeds(
@@ -56,7 +56,7 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
         for key, title in _PANELS.items()
         for share in _SHARES
     }
-    table = Table("On the way", headings | {"steps": "outer steps"}, rows)
+    table = Table("On the way", headings | {"steps": titles.STEPS}, rows)
     floors = [
         r["rows"]["floor_valid"][-1] for results in groups.values() for r in results
     ]
@@ -96,9 +96,11 @@ def _draw(figure: "Figure", groups, methods: Sequence[str], floors) -> None:
                 ends = [y[-1] for _, y in curves if y]
                 if ends:
                     level = sum(ends) / len(ends)
-                    axes.axhline(level, color=figures.COLORS[index], label="cloning")
+                    axes.axhline(
+                        level, color=figures.COLORS[index], label=titles.SHORT[method]
+                    )
             else:
-                figures.band(axes, index, TITLES[method], curves)
+                figures.band(axes, index, titles.METHODS[method], curves)
         if key == "nll_valid" and floors and floors[0] is not None:
             mean = sum(floors) / len(floors)
             axes.axhline(mean, color="#1b1f24", linestyle=":", label="floor")

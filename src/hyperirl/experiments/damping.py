@@ -13,6 +13,13 @@ from hyperirl.experiments.learn import learning
 from hyperirl.experiments.numbers import last_five, over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
+from hyperirl.experiments.titles import (
+    CROSSES,
+    DEVIATION,
+    DIVERGED,
+    HEADINGS,
+    LOSS,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,9 +35,8 @@ _PAPER = {
     1e1: "501.83 ± 410.30",
     1e2: "698.50 ± 227.01",
 }
-_CROSSES = ("raw", "centred", "adjoint")
 # What a smaller budget leaves out: `full` is the paper's own number of outer steps.
-_SETTINGS: dict[Budget, dict[str, Any]] = {
+SETTINGS: dict[Budget, dict[str, Any]] = {
     "quick": dict(steps=5, policy_hidden=(16, 16), agent_episodes=32),
     "standard": dict(steps=12, policy_hidden=(32, 32)),
     "full": dict(steps=100, inner="sac", inner_updates=1000, agent_episodes=1000),
@@ -48,6 +54,7 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     common: dict[str, Any] = dict(
         env="lqr",
         method="explicit",
+        damping_scale="absolute",
         expected_fisher=False,
         natural=False,
         adaptive=False,
@@ -55,11 +62,9 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     return [
         learning(
             "damping",
-            common
-            | _SETTINGS[budget]
-            | dict(cross=cross, absolute_damping=damping, seed=seed),
+            common | SETTINGS[budget] | dict(cross=cross, damping=damping, seed=seed),
         )
-        for cross in _CROSSES
+        for cross in CROSSES
         for damping in _DAMPINGS[budget]
         for seed in range(seeds)
     ]
@@ -68,16 +73,16 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
 def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
     """The table over lambda, and the curves."""
     of = lambda cell, key: cell.settings["config"][key]
-    dampings = sorted({of(cell, "absolute_damping") for cell in cells})
+    dampings = sorted({of(cell, "damping") for cell in cells})
     rows = []
     for damping in dampings:
         row: dict[str, Any] = {"damping": f"{damping:g}", "paper": _PAPER[damping]}
-        for cross in _CROSSES:
+        for cross in CROSSES:
             results = [
                 done[c.id]
                 for c in cells
                 if c.id in done
-                and (of(c, "cross"), of(c, "absolute_damping")) == (cross, damping)
+                and (of(c, "cross"), of(c, "damping")) == (cross, damping)
             ]
             losses = [last_five(r["rows"]["outer_loss"]) for r in results]
             row[cross] = over_seeds(losses)
@@ -85,14 +90,15 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
             row[f"{cross}_nll"] = over_seeds(r["best_nll_valid"] for r in results)
             row[f"{cross}_diverged"] = sum(bool(r["diverged"]) for r in results)
         rows.append(row)
-    loss = {cross: f"ours, {cross}" for cross in _CROSSES}
-    deviation = {f"{cross}_deviation": f"deviation, {cross}" for cross in _CROSSES}
-    nll = {f"{cross}_nll": f"best held-out NLL, {cross}" for cross in _CROSSES}
-    diverged = {f"{cross}_diverged": f"diverged, {cross}" for cross in _CROSSES}
+    loss = {cross: f"ours, {cross}" for cross in CROSSES}
+    deviation = {f"{cross}_deviation": f"{DEVIATION}, {cross}" for cross in CROSSES}
+    best = HEADINGS["best_nll_valid"]
+    nll = {f"{cross}_nll": f"{best}, {cross}" for cross in CROSSES}
+    diverged = {f"{cross}_diverged": f"{DIVERGED}, {cross}" for cross in CROSSES}
     first = {"damping": "λ"}
     tables = [
         Table(
-            "L_outer, mean of the last five outer steps",
+            f"{LOSS}, mean of the last five outer steps",
             first | {"paper": "paper (raw)"} | loss | deviation,
             rows,
         ),
@@ -105,7 +111,7 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
 
 def _draw(figure: "Figure", cells, done: Done, rows: list[dict[str, Any]]) -> None:
     left, right = figure.subplots(1, 2)
-    for index, cross in enumerate(_CROSSES):
+    for index, cross in enumerate(CROSSES):
         x = [float(row["damping"]) for row in rows]
         figures.line(left, index, cross, x, [row[cross] for row in rows])
         for cell in cells:
@@ -121,10 +127,10 @@ def _draw(figure: "Figure", cells, done: Done, rows: list[dict[str, Any]]) -> No
                 linewidth=0.8,
                 alpha=0.7,
             )
-    left.set(xscale="log", xlabel="damping λ (absolute)", ylabel="L_outer, nats")
+    left.set(xscale="log", xlabel="damping λ (absolute)", ylabel=f"{LOSS}, nats")
     left.set_title("Mean of the last five steps, 95 % interval")
     left.legend()
-    right.set(xlabel="outer step", ylabel="L_outer, nats")
+    right.set(xlabel="outer step", ylabel=f"{LOSS}, nats")
     right.set_title("Every run")
     for axes in (left, right):
         figures.compress_beyond(axes, 1000.0)

@@ -8,7 +8,7 @@ memory is the compiler's.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hyperirl.experiments import figures
+from hyperirl.experiments import figures, titles
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.final_performance import paper_config
 from hyperirl.experiments.learn import learning
@@ -22,32 +22,23 @@ if TYPE_CHECKING:
 TITLE = "Time per outer step and peak memory"
 ALONE = True
 
-# By environment and method: seconds a step, MB, gains of memory and time over explicit.
-_PAPER: dict[tuple[str, str], tuple[str, ...]] = {
-    ("cartpole", "ML-IRL"): ("510.20 ± 120.77", "645.57 ± 1.56", "–", "–"),
-    ("cartpole", "explicit"): ("1464.41", "644.57", "1.00×", "1.00×"),
-    ("cartpole", "sketch, m = 8"): (
-        "1132.08 ± 130.33",
-        "662.14 ± 30.00",
-        "0.97×",
-        "1.29×",
+_Kind = tuple[str, str, int | None]  # Environment, method and sketch size.
+# Seconds a step, MB, gains of memory and time over explicit.
+_PAPER: dict[_Kind, tuple[str, ...]] = {
+    ("cartpole", "ml-irl", None): ("510.20 ± 120.77", "645.57 ± 1.56", "–", "–"),
+    ("cartpole", "explicit", None): ("1464.41", "644.57", "1.00×", "1.00×"),
+    ("cartpole", "sketch", 8): ("1132.08 ± 130.33", "662.14 ± 30.00", "0.97×", "1.29×"),
+    ("lqr", "ml-irl", None): ("53.61 ± 6.57", "779.83 ± 120.03", "–", "–"),
+    ("lqr", "explicit", None): (
+        "1037.76 ± 120.69",
+        "929.61 ± 198.11",
+        "1.00×",
+        "1.00×",
     ),
-    ("lqr", "ML-IRL"): ("53.61 ± 6.57", "779.83 ± 120.03", "–", "–"),
-    ("lqr", "explicit"): ("1037.76 ± 120.69", "929.61 ± 198.11", "1.00×", "1.00×"),
-    ("lqr", "sketch, m = 32"): ("995.66 ± 91.16", "725.48 ± 99.84", "1.28×", "1.04×"),
-    ("lqr", "sketch, m = 64"): (
-        "1171.03 ± 188.30",
-        "710.89 ± 102.31",
-        "1.31×",
-        "0.89×",
-    ),
-    ("lqr", "sketch, m = 128"): (
-        "1042.90 ± 160.41",
-        "767.64 ± 122.08",
-        "1.21×",
-        "0.99×",
-    ),
-    ("lqr", "sketch, m = 256"): ("1316.88", "844.58", "1.10×", "0.79×"),
+    ("lqr", "sketch", 32): ("995.66 ± 91.16", "725.48 ± 99.84", "1.28×", "1.04×"),
+    ("lqr", "sketch", 64): ("1171.03 ± 188.30", "710.89 ± 102.31", "1.31×", "0.89×"),
+    ("lqr", "sketch", 128): ("1042.90 ± 160.41", "767.64 ± 122.08", "1.21×", "0.99×"),
+    ("lqr", "sketch", 256): ("1316.88", "844.58", "1.10×", "0.79×"),
 }
 _SIZES: dict[str, dict[Budget, tuple[int, ...]]] = {
     "cartpole": {"quick": (8,), "standard": (8,), "full": (8,)},
@@ -101,29 +92,24 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     return first + [cell for seed in counted for cell in processes(seed)]
 
 
-def _name(config: Mapping[str, Any]) -> str:
-    names = {"fisher": "ours (auto)", "ml-irl": "ML-IRL", "explicit": "explicit"}
-    sketch = f"sketch, m = {config.get('sketch_size')}"
-    return names.get(config["method"], sketch)
-
-
 def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
     """A table for each environment."""
-    groups: dict[tuple[str, str], list[Result]] = {}
+    groups: dict[_Kind, list[Result]] = {}
     for cell in cells:
         config = cell.settings["config"]
         if cell.id in done and config["seed"] != _COMPILING:
-            key = config["env"], _name(config)
-            groups.setdefault(key, []).append(done[cell.id])
-    rows = [_row(env, name, results) for (env, name), results in groups.items()]
+            kind = config["env"], config["method"], config.get("sketch_size")
+            groups.setdefault(kind, []).append(done[cell.id])
+    rows = [_row(kind, results) for kind, results in groups.items()]
+    explicit = titles.SHORT["explicit"]
     for row in rows:
-        base = [r for r in rows if (r["env"], r["method"]) == (row["env"], "explicit")]
+        base = [r for r in rows if (r["env"], r["method"]) == (row["env"], explicit)]
         for key, gain in (("seconds", "speedup"), ("peak_mb", "memory_gain")):
             values = mean_of(base[0][key]), mean_of(row[key])
             row[gain] = values[0] / values[1] if base else None
     headings = {
         "method": "method",
-        "paper_seconds": "s / outer step, paper",
+        "paper_seconds": f"{titles.SECONDS}, paper",
         "seconds": "ours",
         "paper_speedup": "speed-up over explicit, paper",
         "speedup": "ours",
@@ -134,22 +120,20 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
         "compile": "compilation, s",
         "processes": "processes",
     }
-    titles = {"cartpole": "CartPole", "lqr": "LQR"}
     tables = [
-        Table(title, headings, [row for row in rows if row["env"] == env])
-        for env, title in titles.items()
+        Table(env, headings, [row for row in rows if row["env"] == env])
+        for env in dict.fromkeys(row["env"] for row in rows)
     ]
-    tables = [table for table in tables if table.rows]
     config = next(iter(groups.values()))[0]["config"] if groups else {}
     draw = lambda figure: _draw(figure, tables)
     return Outcome(tables, draw, (9.0, 2.9 * max(1, len(tables))), _notes(config))
 
 
-def _row(env: str, name: str, results: Sequence[Result]) -> dict[str, Any]:
-    paper = _PAPER.get((env, name), ("–",) * 4)
+def _row(kind: _Kind, results: Sequence[Result]) -> dict[str, Any]:
+    paper = _PAPER.get(kind, ("–",) * 4)
     return {
-        "env": env,
-        "method": name,
+        "env": kind[0],
+        "method": titles.short(results[0]["config"]),
         "paper_seconds": paper[0],
         "seconds": _range(r["warm_step_seconds"] for r in results),
         "paper_mb": paper[1],

@@ -15,7 +15,6 @@ import jax.random as jr
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from hyperirl import environments
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.curvature import Explicit
 from hyperirl.environments import LQR, AbstractEnvironment, Tabular
@@ -26,12 +25,14 @@ from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.numbers import over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
+from hyperirl.experiments.titles import CROSSES
 from hyperirl.hypergradient import Adjoint, Centred, Fisher, Raw
 from hyperirl.lstd import input_normalizer, random_features
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import problem as make_problem
 from hyperirl.rewards import AbstractReward, QuadraticReward, TableReward
 from hyperirl.rollout import rollout
+from hyperirl.tasks import make
 from hyperirl.trajectories import Trajectories
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ TITLE = "Estimators of the hypergradient against the exact one"
 ALONE = False
 
 _PROBLEMS = ("lqr", "tabular")
-_CROSSES = ("raw", "centred", "adjoint")
 _EPISODES: dict[Budget, tuple[int, ...]] = {
     "quick": (64,),
     "standard": (16, 64, 256),
@@ -67,8 +67,8 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     ]
 
 
-class _Task(eqx.Module):
-    """A solved inner problem whose hypergradient is known."""
+class _Solved(eqx.Module):
+    """An inner problem with its solution, whose hypergradient is known."""
 
     environment: AbstractEnvironment
     reward: AbstractReward
@@ -87,7 +87,7 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     task = (_lqr if settings["problem"] == "lqr" else _tabular)(task_key)
     crosses = {"raw": Raw(), "centred": Centred(), "adjoint": task.adjoint}
     rows = []
-    for name in _CROSSES:
+    for name in CROSSES:
         for count in settings["episodes"]:
             keys = jr.split(draw_key, settings["draws"])
             found = _measure(task, crosses[name], settings["expected"], count, keys)
@@ -100,7 +100,9 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
 
 
 @eqx.filter_jit
-def _measure(task: _Task, cross, expected: bool, count: int, keys) -> dict[str, Array]:
+def _measure(
+    task: _Solved, cross, expected: bool, count: int, keys
+) -> dict[str, Array]:
     """Over draws of trajectories, for each damping: relative to the exact one."""
 
     def draw(key):
@@ -127,7 +129,7 @@ def _measure(task: _Task, cross, expected: bool, count: int, keys) -> dict[str, 
     }
 
 
-def _lqr(key) -> _Task:
+def _lqr(key) -> _Solved:
     """The paper's system with a wrong reward, at the exact policy for it."""
     expert_key, state_key, action_key = jr.split(key, 3)
     lqr, problem = LQR(), make_problem()
@@ -144,18 +146,18 @@ def _lqr(key) -> _Task:
         input_normalizer(expert), lqr.action_space, key=key, num_units=0
     )
     flat = ravel_pytree(truth)[0]
-    return _Task(lqr, reward, solve(reward), expert, flat, Adjoint(features))
+    return _Solved(lqr, reward, solve(reward), expert, flat, Adjoint(features))
 
 
 def _riccati(lqr, reward, problem):
     return exact_lqr.soft_optimal_policy(lqr, reward, problem)
 
 
-def _tabular(key) -> _Task:
+def _tabular(key) -> _Solved:
     """A random MDP with a random reward table, at the exact policy for it."""
     expert_key, reward_key = jr.split(key)
     seed = int(jr.randint(key, (), 0, 2**20))
-    mdp, problem = environments.make("tabular", seed=seed), make_problem()
+    mdp, problem = make("tabular", seed=seed).environment, make_problem()
     assert isinstance(mdp, Tabular)
     solve = eqx.filter_jit(exact_tabular.soft_optimal_policy)
     expert = rollout(
@@ -174,7 +176,7 @@ def _tabular(key) -> _Task:
         polynomial=1,
     )
     policy = _single(solve(mdp, reward, problem))
-    return _Task(mdp, reward, policy, expert, truth.reshape(-1), Adjoint(features))
+    return _Solved(mdp, reward, policy, expert, truth.reshape(-1), Adjoint(features))
 
 
 def _single(tree):
@@ -208,7 +210,7 @@ def _table(problem: str, cells: Sequence[Cell], done: Done) -> Table:
         for row in done[cell.id]["rows"]:
             key = (row["cross"], fisher, row["episodes"], row["damping"])
             found.setdefault(key, []).append(row)
-    order = lambda key: (_CROSSES.index(key[0]), *key[1:])
+    order = lambda key: (CROSSES.index(key[0]), *key[1:])
     rows = [
         dict(zip(("cross", "fisher", "episodes", "damping"), key, strict=True))
         | {
@@ -243,7 +245,7 @@ def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
             ("λ = 0.01", "64 trajectories", "λ = 0.01"),
             strict=True,
         ):
-            for index, cross in enumerate(_CROSSES):
+            for index, cross in enumerate(CROSSES):
                 fixed = at | {"cross": cross, "fisher": "sampled"}
                 rows = [r for r in table.rows if fixed.items() <= r.items()]
                 if rows:

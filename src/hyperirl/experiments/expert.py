@@ -1,8 +1,8 @@
 """A cell that makes demonstrations the way the paper's authors made theirs.
 
-PPO on CartPole, SAC on LQR, trained on the true reward; then the expert acts by the
-mode of its policy, without noise. (The authors' LQR expert has a return of -23.23; the
-exact policy without noise has -23.2, and -33.2 with it.)
+PPO for choices (CartPole), SAC for vectors (LQR), trained on the true reward; then the
+expert acts by the mode of its policy, without noise. (The authors' LQR expert has a
+return of -23.23; the exact policy without noise has -23.2, and -33.2 with it.)
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,14 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from hyperirl import demos, environments
+from hyperirl import demos
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.inner import PPO, SAC, SolveBudget, train
 from hyperirl.policies import AbstractPolicy
 from hyperirl.rollout import rollout
+from hyperirl.spaces import Discrete
+from hyperirl.tasks import make
 from hyperirl.trajectories import returns
 
 
@@ -50,8 +52,9 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     """Trains the expert and writes its demonstrations."""
     enable_compilation_cache()
     env, steps = settings["expert"], settings["steps"]
-    environment = environments.make(env)
-    solver = SAC() if env.startswith("lqr") else PPO(num_envs=16)
+    environment = make(env).environment
+    choices = isinstance(environment.action_space, Discrete)
+    solver = PPO(num_envs=16) if choices else SAC()
     trained = train(
         environment,
         solver=solver,
@@ -63,7 +66,6 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     key = jr.key(settings["seed"])
     greedy = Greedy(trained.policy)
     batch = rollout(environment, greedy, settings["episodes"], key=key)
-    discrete = batch.discrete
     name = type(solver).__name__
     provenance = demos.Provenance(
         environment=env,
@@ -72,7 +74,7 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
         seed=settings["seed"],
     )
     # A choice made for certain has log-probability 0; a point has no density.
-    certain = jnp.zeros(batch.mask.shape, jnp.float32) if discrete else None
+    certain = jnp.zeros(batch.mask.shape, jnp.float32) if choices else None
     folder.mkdir(parents=True, exist_ok=True)
     made = demos.Demos(batch, provenance, certain)
     demos.save(made, folder / "demos.npz", overwrite=True)

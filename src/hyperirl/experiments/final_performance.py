@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hyperirl.experiments import figures
+from hyperirl.experiments import figures, titles
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.expert import expert
 from hyperirl.experiments.learn import learning
@@ -17,17 +17,18 @@ from hyperirl.experiments.numbers import mean_of, over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
 from hyperirl.experiments.tuned import (
-    EVALUATION,
     METHODS,
     NAME,
     SECONDS,
-    TITLES,
+    evaluation,
     group,
     is_final,
     trials_table,
     tuned_cells,
 )
-from hyperirl.learning import LearnConfig, paper
+from hyperirl.learning import complete
+from hyperirl.options import Options
+from hyperirl.tasks import make
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +53,7 @@ _PAPER_SCALE: dict[Budget, dict[str, dict[str, Any]]] = {
 _PAPER_METHODS = METHODS[:3]
 # Of the inner work of the other methods for an outer step, as the authors have it:
 # 100 of 500 updates of REINFORCE, 1,000 of 100,000 steps of SAC.
-_ML_IRL_SHARE = {"cartpole": 1 / 5, "lqr": 1 / 100}
+_ML_IRL_SHARE = {"reinforce": 1 / 5, "sac": 1 / 100}
 _EXPERT: dict[Budget, dict[str, dict[str, int]]] = {
     "quick": {"lqr": dict(steps=20_000, episodes=40)},
     "standard": {
@@ -92,9 +93,9 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
             learning(
                 NAME,
                 paper_config(env, method, scale)
-                | dict(seed=seed, steps=10_000, time=SECONDS[budget]),
+                | dict(seed=seed, time=SECONDS[budget]),
                 preset="paper",
-                evaluation=EVALUATION[budget],
+                evaluation=evaluation(env, budget),
                 expert=maker,
             )
             for method in _PAPER_METHODS
@@ -107,9 +108,9 @@ def paper_config(env: str, method: str, scale: Mapping[str, Any]) -> dict[str, A
     """The authors' settings, scaled; ML-IRL has its own, smaller inner budget."""
     config: dict[str, Any] = dict(scale) | dict(env=env, method=method)
     if method == "ml-irl":
-        whole = paper(LearnConfig(env=env)).inner_updates or 1
-        updates = config.get("inner_updates", whole)
-        config["inner_updates"] = max(1, round(_ML_IRL_SHARE[env] * updates))
+        whole = complete(Options(), make(env), paper=True)
+        updates = config.get("inner_updates", whole.inner_updates)
+        config["inner_updates"] = max(1, round(_ML_IRL_SHARE[whole.inner] * updates))
     return config
 
 
@@ -134,26 +135,28 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
 
 _HEADINGS = {
     "method": "method",
-    "paper_nll": "PolicyNLL, paper",
-    "policy_nll": "ours",
-    "floor": "floor",
-    "gap_percent": "gap, %",
-    "solved_gap_percent": "gap, solved exactly, %",
-    "paper_return": "EnvReturn, paper",
-    "env_return": "ours",
-    "solved_return": "solved exactly",
-    "expert_return": "ExpertRet",
-    "random_return": "RandomRet",
-    "paper_rank": "RankCorr, paper",
-    "rank_corr_soft": "ours",
-    "rank_corr": "with its level",
-    "rank_corr_constant": "constant reward",
-    "rank_corr_untrained": "untrained reward",
-    "retraining_ratio": "retraining ratio",
+    "paper_nll": f"{titles.HEADINGS['policy_nll']}, paper",
+    "policy_nll": f"{titles.HEADINGS['policy_nll']}, ours",
+    "floor": titles.HEADINGS["floor"],
+    "gap_percent": titles.HEADINGS["gap_percent"],
+    "solved_gap_percent": titles.HEADINGS["solved_gap_percent"],
+    "paper_return": f"{titles.HEADINGS['env_return']}, paper",
+    "env_return": f"{titles.HEADINGS['env_return']}, ours",
+    "solved_return": titles.HEADINGS["solved_return"],
+    "hard_return": titles.HEADINGS["hard_return"],
+    "hard_true_return": titles.HEADINGS["hard_true_return"],
+    "expert_return": titles.HEADINGS["expert_return"],
+    "random_return": titles.HEADINGS["random_return"],
+    "paper_rank": f"{titles.HEADINGS['rank_corr']}, paper",
+    "rank_corr_soft": f"{titles.HEADINGS['rank_corr']}, ours",
+    "rank_corr": f"{titles.HEADINGS['rank_corr']}, with its level",
+    "rank_corr_constant": titles.HEADINGS["rank_corr_constant"],
+    "rank_corr_untrained": titles.HEADINGS["rank_corr_untrained"],
+    "retraining_ratio": titles.HEADINGS["retraining_ratio"],
     "retrained": "retrained",
-    "valid_nll": "best held-out NLL in learning",
-    "steps": "outer steps",
-    "diverged": "diverged",
+    "valid_nll": f"{titles.HEADINGS['best_nll_valid']} in learning",
+    "steps": titles.STEPS,
+    "diverged": titles.DIVERGED,
 }
 
 
@@ -180,7 +183,7 @@ def _row(env: str, method: str, results: Sequence[Result]) -> dict[str, Any]:
         row["gap_percent"] = None
     ratios = row.get("retraining_ratio", {"n": 0})["n"]
     return row | {
-        "method": TITLES[method],
+        "method": titles.METHODS[method],
         "paper_nll": paper[0],
         "paper_return": paper[1],
         "paper_rank": paper[2],
@@ -216,7 +219,6 @@ def _notes(cells: Sequence[Cell]) -> list[str]:
     seconds = "/".join(f"{limit:g}" for limit in sorted(limits))
     settings = [c.settings["evaluation"] for c in final]
     steps = " or ".join(f"{n:,}" for n in sorted({s["budget"] for s in settings}))
-    most = " (the most on cartpole-fixed)" if " or " in steps else ""
     policies = max((s["seeds"] for s in settings), default=0)
     scaled = {
         c.settings["config"]["env"]: {
@@ -233,15 +235,16 @@ def _notes(cells: Sequence[Cell]) -> list[str]:
         "steps that compile a program. Processes that run at the same time share the "
         "machine; all methods are equally affected.",
         f"PolicyNLL and EnvReturn are of {policies} fresh policies for each run, "
-        f"trained on the frozen reward for {steps} steps{most}; for cloning, of the "
-        "clone itself. `Solved exactly` is of the policy that the learned reward asks "
-        "for, computed instead of trained.",
+        f"trained on the frozen reward for {steps} steps (the most where it takes long "
+        "to find a way); for cloning, of the clone itself. `Solved exactly` is of the "
+        "policy that the learned reward asks for, computed instead of trained.",
         f"The paper's ends of the scale: {paper}. PolicyNLL does not compare between "
         "experts: the authors' act without noise, which no soft policy can imitate, so "
         "that their floor is 0 on CartPole and does not exist on LQR; ours on the "
         "tuned rows are soft-optimal.",
-        "Trials use a deal of the demonstrations that no run has, and are judged by "
-        "the likelihood of validation episodes alone.",
+        "Trials and tuned runs keep the same episodes for the evaluation, so that no "
+        "trial has seen them; seeds deal out the others. Trials are judged by the "
+        "likelihood of validation episodes alone.",
         f"The authors' settings for each outer step were scaled to {scaled} (theirs: "
         "500 updates of REINFORCE on CartPole, 100k steps of SAC on LQR, 1000 "
         "trajectories).",

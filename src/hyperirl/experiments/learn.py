@@ -3,7 +3,6 @@
 A cell that was killed goes on from the checkpoint of its run.
 """
 
-import dataclasses
 import itertools
 import shutil
 import statistics
@@ -14,20 +13,24 @@ from typing import Any
 
 import jax
 
-from hyperirl import evaluate, saving
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.expert import demos_path
 from hyperirl.learning import (
+    Config,
     Diverged,
-    LearnConfig,
+    Setup,
     complete,
-    demos_of,
-    from_dict,
-    paper,
+    create_folder,
+    evaluate,
+    from_json,
+    make_options,
+    set_up,
 )
-from hyperirl.learning.loop import run as run_learning
-from hyperirl.learning.setup import make_environment
-from hyperirl.runs import RunFolder
+from hyperirl.learning import run as run_learning
+from hyperirl.learning.config import from_plain, to_plain
+from hyperirl.options import Options
+from hyperirl.runs import RunError, RunFolder
+from hyperirl.tasks import as_task
 
 # What is kept of every outer step, to be drawn.
 _COLUMNS = (
@@ -35,6 +38,7 @@ _COLUMNS = (
     "true_return rank_corr inner_gap snr damping certificate effective_dimension "
     "agent_episodes"
 ).split()
+_NOT_OPTIONS = ("env", "demos")
 
 
 def learning(
@@ -49,41 +53,63 @@ def learning(
 
     Args:
         experiment: Whose cell.
-        config: Fields of `LearnConfig` that are not the defaults.
+        config: `env`, perhaps `demos`, and the fields of `Options` that are said. An
+            `env` that is `module:name` is imported where the cell is done.
         preset: `tuned`, or `paper` for the settings of the paper's authors.
         evaluation: `budget` and `seeds` of the fresh policies, if it is evaluated.
         expert: The cell that made the demonstrations, if it was one; of the same
             experiment.
     """
-    settings = {"preset": preset, "config": dict(config)}
+    settings: dict[str, Any] = {"preset": preset}
+    settings["config"] = {name: to_plain(value) for name, value in config.items()}
     settings |= {"evaluation": evaluation}
     settings |= {"expert": None if expert is None else expert.id}
     return Cell(experiment, __name__, settings)
 
 
-def settled(settings: Mapping[str, Any]) -> LearnConfig:
-    """The complete config of a cell that learns."""
-    config = from_dict(settings["config"])
-    return complete(paper(config) if settings["preset"] == "paper" else config)
+def said_in(settings: Mapping[str, Any]) -> Options:
+    """The options of a cell that learns."""
+    config = settings["config"].items()
+    said = {name: from_plain(v) for name, v in config if name not in _NOT_OPTIONS}
+    return make_options(**said)
+
+
+def settled(settings: Mapping[str, Any]) -> Config:
+    """The complete config of a cell that learns, but for its demonstrations."""
+    task = as_task(settings["config"]["env"])
+    return complete(said_in(settings), task, paper=settings["preset"] == "paper")
+
+
+def prepared(settings: Mapping[str, Any], demos: str | Path | None = None) -> Setup:
+    """All parts of the run of a cell, checked.
+
+    Args:
+        settings: Of the cell.
+        demos: The demonstrations, if a cell made them.
+    """
+    config = settings["config"]
+    source = config.get("demos") if demos is None else demos
+    paper = settings["preset"] == "paper"
+    return set_up(config["env"], source, said_in(settings), paper=paper)
 
 
 def run(settings: Mapping[str, Any], folder: Path) -> Result:
     """Learns, or goes on learning; then evaluates, if that is asked for."""
     compiling = _listen_for_compilation()
     began = time.monotonic()
-    config = settled(settings)
+    demos = None
     if settings["expert"] is not None:
-        path = demos_path(folder.parent, settings["expert"])
-        config = dataclasses.replace(config, demos=str(path))
-    runs = _run_folder(folder, config)
-    diverged = None
+        demos = demos_path(folder.parent, settings["expert"])
+    setup = prepared(settings, demos)
+    runs = _run_folder(folder, setup)
+    learned = diverged = None
     try:
-        run_learning(config, runs)
+        learned = run_learning(setup, runs)
     except Diverged as error:
         diverged = str(error)
     rows = runs.metrics()
     result = {
-        "config": dataclasses.asdict(config),
+        "config": setup.config.to_json(),
         "rows": {key: [row.get(key) for row in rows] for key in _COLUMNS},
         "diverged": diverged,
         "learn_seconds": time.monotonic() - began,
@@ -91,18 +117,27 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
         "best_nll_valid": rows[-1].get("best_nll_valid") if rows else None,
         "compile_seconds": sum(compiling),
     }
-    if settings["evaluation"] is not None and runs.policy_path.exists():
-        result["evaluation"] = _evaluate(config, runs, settings["evaluation"])
+    if settings["evaluation"] is not None and learned is not None:
+        wanted = settings["evaluation"]
+        found = evaluate(learned, **wanted, transfer=False, progress=False)
+        found = {name: value for name, value in found.items() if name != "curves"}
+        result["evaluation"] = found
     return result
 
 
-def _run_folder(folder: Path, config: LearnConfig) -> RunFolder:
+def _run_folder(folder: Path, setup: Setup) -> RunFolder:
     """The one that is there; or a new one, also where a kill left half of one."""
-    if (folder / "config.json").exists():
-        return RunFolder.open(folder)
-    if folder.exists():
-        shutil.rmtree(folder)
-    return RunFolder.create(folder, dataclasses.asdict(config), ["cell"])
+    if not (folder / "config.json").exists():
+        if folder.exists():
+            shutil.rmtree(folder)
+        return create_folder(setup, folder, ["cell"])
+    runs = RunFolder.open(folder)
+    if from_json(runs.config) != setup.config:
+        raise RunError(
+            f"The run in {folder} was begun with other demonstrations or in another "
+            "environment than there are now; restore them, or delete the folder."
+        )
+    return runs
 
 
 def _typical_step(rows: Sequence[Mapping[str, Any]]) -> float | None:
@@ -110,33 +145,6 @@ def _typical_step(rows: Sequence[Mapping[str, Any]]) -> float | None:
     ends = itertools.pairwise(row["learned_seconds"] for row in rows)
     times = [end - start for start, end in ends if end > start]
     return statistics.median(times) if times else None
-
-
-def _evaluate(
-    config: LearnConfig, runs: RunFolder, settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    loaded = demos_of(runs)
-    environment = make_environment(config, loaded)
-    policy = saving.load_policy(runs.policy_path)
-    ranking = evaluate.ranking_of_demos(environment, loaded)
-    common: dict[str, Any] = dict(
-        seed=config.seed, ranking=ranking, policy_for=evaluate.policies_like(policy)
-    )
-    if not runs.reward_path.exists():
-        found = evaluate.evaluate_policy(environment, policy, loaded, **common)
-    else:
-        found = evaluate.evaluate(
-            environment,
-            saving.load_reward(runs.reward_path),
-            loaded,
-            config.problem,
-            training=evaluate.Training(budget=settings["budget"]),
-            seeds=settings["seeds"],
-            transfer=False,
-            **common,
-        )
-    runs.save_json("evaluation.json", found)
-    return {name: value for name, value in found.items() if name != "curves"}
 
 
 def _listen_for_compilation() -> list[float]:

@@ -19,16 +19,26 @@ from jaxtyping import Array, Float
 from hyperirl import curvature
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.cloning import clone
-from hyperirl.demos.splitting import split_demos
 from hyperirl.experiments import figures
 from hyperirl.experiments.cell import Cell, Result
+from hyperirl.experiments.damping import SETTINGS
 from hyperirl.experiments.learn import learning
 from hyperirl.experiments.numbers import last_five, mean_of, over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
+from hyperirl.experiments.titles import (
+    CROSSES,
+    DEVIATION,
+    HEADINGS,
+    LOSS,
+    SECONDS,
+    SHORT,
+    short,
+)
 from hyperirl.hypergradient import outer_gradient
-from hyperirl.learning import LearnConfig, complete
-from hyperirl.learning.setup import load_demos, make_environment, make_policy
+from hyperirl.learning import set_up
+from hyperirl.learning.setup import make_policy
+from hyperirl.options import Options
 from hyperirl.problem import problem
 from hyperirl.rollout import rollout
 from hyperirl.scores import score_rows
@@ -40,19 +50,15 @@ TITLE = "Effect of the sketch size (LQR, λ = 0.001)"
 ALONE = True  # Its runs are timed.
 
 _DAMPING = 1e-3
-_PAPER = {
-    "explicit": ("219.15 ± 13.82", "1.00×"),
-    "m = 32": ("187.90 ± 5.22", "1.15×"),
-    "m = 64": ("181.70 ± 2.60", "1.17×"),
-    "m = 128": ("204.96 ± 14.38", "1.13×"),
-    "m = 256": ("194.73 ± 4.64", "0.78×"),
+# By method and sketch size.
+_PAPER: dict[tuple[str, int | None], tuple[str, str]] = {
+    ("explicit", None): ("219.15 ± 13.82", "1.00×"),
+    ("sketch", 32): ("187.90 ± 5.22", "1.15×"),
+    ("sketch", 64): ("181.70 ± 2.60", "1.17×"),
+    ("sketch", 128): ("204.96 ± 14.38", "1.13×"),
+    ("sketch", 256): ("194.73 ± 4.64", "0.78×"),
 }
-_CROSSES = ("raw", "adjoint")
-_SETTINGS: dict[Budget, dict[str, Any]] = {
-    "quick": dict(steps=5, policy_hidden=(16, 16), agent_episodes=32),
-    "standard": dict(steps=12, policy_hidden=(32, 32)),
-    "full": dict(steps=100, inner="sac", inner_updates=1000, agent_episodes=1000),
-}
+_CROSSES = CROSSES[::2]  # The paper's, and the best.
 _SIZES: dict[Budget, tuple[int, ...]] = {
     "quick": (32, 256),
     "standard": (32, 64, 128, 256),
@@ -64,7 +70,7 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     """Runs for each solver, cross product and seed; and one batch a seed, solved."""
     del done
     common = dict(env="lqr", expected_fisher=False, natural=False, adaptive=False)
-    common |= dict(absolute_damping=_DAMPING) | _SETTINGS[budget]
+    common |= dict(damping=_DAMPING, damping_scale="absolute") | SETTINGS[budget]
     solvers = [dict(method="explicit"), dict(method="fisher")]
     solvers += [dict(method="sketch", sketch_size=size) for size in _SIZES[budget]]
     crosses = _CROSSES if budget != "quick" else _CROSSES[:1]
@@ -90,7 +96,7 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
     truth = exact(rows, g).v
     found = {}
     others: dict[str, Callable] = {
-        "explicit": exact,
+        SHORT["explicit"]: exact,
         "CG": curvature.ConjugateGradient(damping=_DAMPING),
         "CG, sketch as preconditioner": curvature.SketchPCG(damping=_DAMPING),
         "auto": curvature.Auto(damping=_DAMPING),
@@ -113,19 +119,13 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
 
 def _batch(settings: Mapping[str, Any]):
     """Score rows of a clone of the expert, and the gradient on other demonstrations."""
-    config = complete(
-        LearnConfig(
-            env="lqr", seed=settings["seed"], policy_hidden=tuple(settings["hidden"])
-        )
-    )
-    demos = load_demos(config)
-    environment = make_environment(config, demos)
-    parts = split_demos(demos, config.seed)
-    train, valid = parts.train.trajectories, parts.valid.trajectories
-    policy_key, clone_key, agent_key = jr.split(jr.key(config.seed), 3)
-    policy = make_policy(config, environment, train, key=policy_key)
+    said = Options(seed=settings["seed"], policy_hidden=tuple(settings["hidden"]))
+    setup = set_up("lqr", None, said)
+    train, valid = (part.trajectories for part in setup.parts[:2])
+    policy_key, clone_key, agent_key = jr.split(jr.key(settings["seed"]), 3)
+    policy = make_policy(setup.config, setup.environment, train, key=policy_key)
     policy, _ = clone(policy, train, valid, key=clone_key)
-    agent = rollout(environment, policy, settings["episodes"], key=agent_key)
+    agent = rollout(setup.environment, policy, settings["episodes"], key=agent_key)
     rows = eqx.filter_jit(score_rows)(policy, agent, problem())
     return rows, eqx.filter_jit(outer_gradient)(policy, valid, problem())
 
@@ -165,49 +165,48 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
     return Outcome(tables, draw, (9.0, 3.6), _notes(config))
 
 
-def _name(config: Mapping[str, Any]) -> str:
-    if config["method"] == "sketch":
-        return f"m = {config['sketch_size']}"
-    return "ours (auto)" if config["method"] == "fisher" else "explicit"
-
-
 def _runs_table(cross: str, runs: Sequence[Cell], done: Done) -> Table:
-    groups: dict[str, list[Result]] = {}
+    groups: dict[tuple[str, int | None], list[Result]] = {}
+    names = {}
     for cell in runs:
         config = cell.settings["config"]
         if config["cross"] == cross:
-            groups.setdefault(_name(config), []).append(done[cell.id])
+            kind = config["method"], config.get("sketch_size")
+            names[kind] = short(config)
+            groups.setdefault(kind, []).append(done[cell.id])
     speed = lambda results: over_seeds(r["warm_step_seconds"] for r in results)
-    slowest = mean_of(speed(groups["explicit"])) if "explicit" in groups else None
+    explicit = groups.get(("explicit", None))
+    slowest = None if explicit is None else mean_of(speed(explicit))
     rows = []
-    for name, results in groups.items():
+    for kind, results in groups.items():
+        paper = _PAPER.get(kind, ("–", "–"))
         seconds = speed(results)
         loss = over_seeds(last_five(r["rows"]["outer_loss"]) for r in results)
         rows.append(
             {
-                "solver": name,
-                "paper": _PAPER.get(name, ("–", "–"))[0],
+                "solver": names[kind],
+                "paper": paper[0],
                 "loss": loss,
                 "deviation": loss["deviation"],
                 "nll": over_seeds(r["best_nll_valid"] for r in results),
                 "certificate": over_seeds(
                     last_five(r["rows"]["certificate"]) for r in results
                 ),
-                "paper_speedup": _PAPER.get(name, ("–", "–"))[1],
+                "paper_speedup": paper[1],
                 "speedup": slowest / mean_of(seconds) if slowest else None,
                 "seconds": seconds,
             }
         )
     headings = {
         "solver": "solver",
-        "paper": "L_outer, paper",
-        "loss": "L_outer, ours",
-        "deviation": "deviation",
-        "nll": "best held-out NLL",
+        "paper": f"{LOSS}, paper",
+        "loss": f"{LOSS}, ours",
+        "deviation": DEVIATION,
+        "nll": HEADINGS["best_nll_valid"],
         "certificate": "certificate",
         "paper_speedup": "speed-up, paper",
         "speedup": "speed-up, ours",
-        "seconds": "s / outer step",
+        "seconds": SECONDS,
     }
     return Table(f"Runs with the {cross} cross product", headings, rows)
 
@@ -248,7 +247,7 @@ def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
         figures.bars(left, index, len(runs), label, values)
         names = [row["solver"] for row in table.rows]
         left.set_xticks(range(len(names)), names, rotation=30)
-    left.set(ylabel="L_outer, nats", title="Mean of the last five steps")
+    left.set(ylabel=f"{LOSS}, nats", title="Mean of the last five steps")
     left.set_ylim(top=1.25 * left.get_ylim()[1])  # Room for the legend.
     left.legend(ncols=2, loc="upper left")
     rows = [row for row in batch.rows if row["solver"].startswith("m = ")]

@@ -1,29 +1,31 @@
 """All combinations of some settings, each with several seeds."""
 
-import dataclasses
 import itertools
-import math
-import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from hyperirl.experiments.cell import Cell
-from hyperirl.experiments.learn import learning
-from hyperirl.learning import LearnConfig
+from hyperirl.experiments.learn import learning, prepared, settled
+from hyperirl.options import NAMES, Options, check_setting, kinds, words
 
 EXPERIMENT = "."  # A sweep has a folder of its own.
 
 
 def sweep_cells(
-    config: LearnConfig, choices: Sequence[str], seeds: int, preset: str = "tuned"
+    shared: Mapping[str, Any],
+    said: Options,
+    choices: Sequence[str],
+    seeds: int,
+    preset: str = "tuned",
 ) -> list[Cell]:
     """The cells of a sweep.
 
     Args:
-        config: What all runs share.
+        shared: The `env` of all runs, and their `demos` if these are not the task's.
+        said: What else all runs share.
         choices: Such as `learning_rate=1e-2,3e-2`: a field, and values to try.
-        seeds: Of each combination, counted from the config's own.
+        seeds: Of each combination, counted from the one that was said.
         preset: `tuned` or `paper`.
     """
     if seeds < 1:
@@ -34,92 +36,65 @@ def sweep_cells(
         raise ValueError(f"`{twice[0]}` is set twice; give all its values at once.")
     if "seed" in names:
         raise ValueError("Seeds are chosen by `--seed` and `--seeds`, not by `--set`.")
-    unchanged = LearnConfig()
-    shared = {
-        field.name: getattr(config, field.name)
-        for field in dataclasses.fields(config)
-        if getattr(config, field.name) != getattr(unchanged, field.name)
-    }
+    first = said.seed or 0
     cells = []
     for values in itertools.product(*(values for _, values in parsed)):
-        combination = shared | dict(zip(names, values, strict=True))
-        LearnConfig(**combination)  # Says what is wrong now, not after an hour.
+        config = {**shared, **said.said(), **dict(zip(names, values, strict=True))}
         cells += [
-            learning(
-                EXPERIMENT, combination | {"seed": config.seed + seed}, preset=preset
-            )
+            learning(EXPERIMENT, config | {"seed": first + seed}, preset=preset)
             for seed in range(seeds)
         ]
+    _check(cells[::seeds])
     return cells
+
+
+def _check(cells: Sequence[Cell]) -> None:
+    """Says what is wrong now, not after an hour."""
+    prepared(cells[0].settings)  # With its demonstrations.
+    for cell in cells:
+        settled(cell.settings)
 
 
 def parse_choice(text: str) -> tuple[str, list[Any]]:
     """The field and its values, each of the field's type."""
     name, equals, values = text.partition("=")
     name = name.strip().replace("-", "_")
-    hints = typing.get_type_hints(LearnConfig)
     if not equals or not values:
         raise ValueError(
             f"`--set {text}` is not FIELD=VALUE,VALUE,...; try `--set "
             "learning_rate=1e-2,3e-2`."
         )
-    if name not in hints:
-        raise ValueError(
-            f"There is no setting `{name}`; choose one of {', '.join(sorted(hints))}."
-        )
-    return name, [
-        _parse(name, value.strip(), hints[name]) for value in values.split(",")
-    ]
+    if name in ("env", "demos"):
+        return name, [value.strip() for value in values.split(",")]
+    if name not in NAMES:
+        known = ", ".join(sorted(("env", "demos", *NAMES)))
+        raise ValueError(f"There is no setting `{name}`; choose one of {known}.")
+    return name, [_parse(name, value.strip()) for value in values.split(",")]
 
 
-def _parse(name: str, text: str, hint: Any) -> Any:
-    """The value as one of the types that a field allows; `none` only as none."""
-    allowed = typing.get_args(hint) if _is_union(hint) else (hint,)
-    for kind in sorted(allowed, key=lambda kind: kind is not types.NoneType):
+def _parse(name: str, text: str) -> Any:
+    """The value as one of the types that a field allows."""
+    for kind in kinds(name):
         try:
-            return _convert(text, kind)
+            value = _convert(text, kind)
         except ValueError:
             continue
-    wanted = " or ".join(_words(kind) for kind in allowed)
+        check_setting(name, value)
+        return value
+    wanted = " or ".join(words(kind) for kind in kinds(name))
     raise ValueError(f"`{name}` must be {wanted}, got {text!r}.")
-
-
-def _is_union(hint: Any) -> bool:
-    return isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
 
 
 def _convert(text: str, kind: Any) -> Any:
     """A `ValueError` if the text is of another kind."""
-    if kind is types.NoneType:
-        if text.lower() == "none":
-            return None
-        raise ValueError
     if typing.get_origin(kind) is Literal:
-        if text in typing.get_args(kind):
-            return text
-        raise ValueError
-    if typing.get_origin(kind) is tuple:
-        return [int(part) for part in text.split("x") if part]
-    if kind is bool:
-        if text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        raise ValueError
-    if kind is int:
-        return int(text)
-    if kind is float:
-        if not math.isfinite(value := float(text)):
+        if text not in typing.get_args(kind):
             raise ValueError
-        return value
-    return text
-
-
-def _words(kind: Any) -> str:
-    if kind is types.NoneType:
-        return "none"
-    if typing.get_origin(kind) is Literal:
-        return ", ".join(map(str, typing.get_args(kind)))
+        return text
     if typing.get_origin(kind) is tuple:
-        return "sizes such as 32x32"
-    return {int: "a whole number", float: "a number", bool: "true or false"}.get(
-        kind, "text"
-    )
+        return tuple(int(part) for part in text.split("x") if part)
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise ValueError
+        return text.lower() == "true"
+    return kind(text)

@@ -12,19 +12,32 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import jax.random as jr
 
-from hyperirl import evaluate, saving
 from hyperirl._jax import enable_compilation_cache
-from hyperirl.demos.splitting import split_demos
-from hyperirl.experiments import figures
+from hyperirl.evaluation import (
+    FreshTraining,
+    measure,
+    solved_policy,
+    train_fresh,
+    usual_policy,
+)
+from hyperirl.experiments import figures, titles
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.numbers import over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
-from hyperirl.experiments.tuned import NAME, is_final, tuned_cells
+from hyperirl.experiments.tuned import (
+    NAME,
+    TEST_SEED,
+    fresh_steps,
+    is_final,
+    tuned_cells,
+)
 from hyperirl.inner import true_reward
-from hyperirl.learning import LearnConfig, complete
-from hyperirl.learning.setup import load_demos, make_environment
+from hyperirl.learning import set_up
+from hyperirl.learning.evaluating import subject_of
+from hyperirl.options import Method, Options
 from hyperirl.runs import RunFolder
+from hyperirl.tasks import make
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,19 +45,14 @@ if TYPE_CHECKING:
 TITLE = "Transfer: learned before the dynamics changed"
 ALONE = False
 
-_METHODS = ("fisher", "ml-irl", "bc")
-_TITLES = {
-    "fisher": "ours (fisher)",
-    "ml-irl": "ML-IRL",
-    "bc": "clone, as it is",
-    "true": "true reward",
-}
+_METHODS: tuple[Method, ...] = ("fisher", "ml-irl", "bc")
+_TITLES = {method: titles.METHODS[method] for method in _METHODS}
+_TITLES |= {"bc": "clone, as it is", "true": "true reward"}
 _ENVIRONMENTS: dict[Budget, tuple[str, ...]] = {
     "quick": ("lqr",),
     "standard": ("lqr", "cartpole"),
     "full": ("lqr", "cartpole", "cartpole-fixed"),
 }
-_STEPS = {"quick": 50_000, "standard": 300_000, "full": 1_000_000}
 
 
 def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
@@ -53,7 +61,7 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     for env in _ENVIRONMENTS[budget]:
         runs = tuned_cells(env, _METHODS, budget, seeds, done)
         wanted += runs
-        common = {"env": env, "steps": _STEPS[budget]}
+        common = {"env": env, "steps": fresh_steps(make(env), budget)}
         for run in runs:
             if is_final(run) and run.id in done:
                 config = run.settings["config"]
@@ -70,39 +78,40 @@ def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
 def run(settings: Mapping[str, Any], folder: Path) -> Result:
     """The true return in every world, of a policy trained there."""
     enable_compilation_cache()
-    out = folder.parents[2]
-    config = complete(LearnConfig(env=settings["env"], seed=settings["seed"]))
-    demos = load_demos(config)
-    home = make_environment(config, demos)
-    parts = split_demos(demos, config.seed)
-    test = parts.test.trajectories
-    training = evaluate.Training(budget=settings["steps"])
-    reward, clone, policy_for = true_reward(home), None, evaluate.default_policy
-    if settings["method"] != "true":
-        run = RunFolder.open(out / NAME / "runs" / settings["run"])
-        policy = saving.load_policy(run.policy_path)
-        policy_for = evaluate.policies_like(policy)
-        if run.reward_path.exists():
-            reward = saving.load_reward(run.reward_path).soft
+    seed, training = settings["seed"], FreshTraining(settings["steps"])
+    clone, policy_for = None, usual_policy
+    if settings["method"] == "true":
+        said = Options(seed=seed, test_seed=TEST_SEED)
+        subject = set_up(settings["env"], None, said)
+        problem, reward = subject.config.problem, true_reward(subject.environment)
+    else:
+        runs = folder.parents[2] / NAME / "runs"
+        subject = subject_of(RunFolder.open(runs / settings["run"]))
+        problem, policy_for = subject.problem, subject.policy_for
+        if subject.reward is None:
+            reward, clone = true_reward(subject.environment), subject.policy
         else:
-            clone = policy
-    key, found = jr.key(settings["seed"]), {}
-    for name, world in ({"unchanged": home} | evaluate.changed_dynamics(home)).items():
-        policy = clone or evaluate.solved_policy(world, reward, config.problem)
+            reward = subject.reward.soft
+    home, test = subject.environment, subject.parts.test.trajectories
+    key, found = jr.key(seed), {}
+    worlds = {"unchanged": home, **subject.task.variants(home)}
+    for name, world in worlds.items():
+        policy = clone or solved_policy(world, reward, problem)
         if policy is not None:
-            judged = evaluate.measure(world, policy, test, key=key, training=training)
+            judged = measure(world, policy, test, key=key, training=training)
             returned = judged[0]
         else:
-            returned = evaluate.train_fresh(
+            returned = train_fresh(
                 world,
                 reward,
-                config.problem,
+                problem,
                 test,
                 key=key,
-                starts=parts.train.trajectories,
+                starts=subject.parts.train.trajectories,
                 training=training,
                 policy_for=policy_for,
             ).returns
+        assert returned is not None  # All of these tasks know their true reward.
         found[name] = float(jnp.mean(returned))
     return {"returns": found}
 
@@ -146,7 +155,7 @@ def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
             figures.bars(axes, index, len(table.rows), row["method"], values)
         axes.set_xticks(range(len(worlds)), worlds)
         axes.set(ylabel="true return", title=table.title)
-        if "lqr" in table.title:
+        if axes.get_ylim()[0] < 0:  # Costs have no end.
             figures.compress_beyond(axes, 100.0)
         axes.legend(
             fontsize=7, frameon=True, framealpha=0.95, ncols=4, loc="lower left"

@@ -1,7 +1,8 @@
 """Tuned runs: trials over learning rate and damping, then the runs that count.
 
-Every method gets the same number of trials, judged by held-out likelihood alone. Three
-experiments look at these runs, which are done once.
+Every method gets the same number of trials, judged by held-out likelihood alone. All of
+them keep the same episodes for the evaluation, so that no trial has seen what a run is
+judged on. Three experiments look at these runs, which are done once.
 """
 
 import itertools
@@ -9,30 +10,23 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from hyperirl.experiments import titles
 from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.learn import learning
 from hyperirl.experiments.outcome import Table
 from hyperirl.experiments.reproduce import Budget, Done
-from hyperirl.learning import LearnConfig, complete
+from hyperirl.learning import complete
+from hyperirl.options import Method, Options
+from hyperirl.tasks import Task, make
 
 NAME = "final-performance"  # In whose folder they are.
-METHODS = ("ml-irl", "explicit", "sketch", "fisher", "bc")
-TITLES = {
-    "ml-irl": "ML-IRL",
-    "explicit": "Explicit Fisher",
-    "sketch": "Fisher with Sketching",
-    "fisher": "ours (fisher)",
-    "bc": "behavioral cloning",
-}
+METHODS: tuple[Method, ...] = ("ml-irl", "explicit", "sketch", "fisher", "bc")
 # Seconds of learning without compilation; the paper has 86,400.
 SECONDS: dict[Budget, float] = {"quick": 4.0, "standard": 30.0, "full": 300.0}
 _TRIAL_SECONDS: dict[Budget, float] = {"quick": 2.0, "standard": 8.0, "full": 60.0}
-EVALUATION: dict[Budget, dict[str, int]] = {
-    "quick": dict(budget=50_000, seeds=1),
-    "standard": dict(budget=300_000, seeds=1),
-    "full": dict(budget=1_000_000, seeds=2),
-}
-_LONG_EVALUATION = {"cartpole-fixed": 1_000_000}  # Fewer steps end lying there.
+# Of the training after which a policy has settled, which the task knows.
+_FRESH_SHARE: dict[Budget, float] = {"quick": 0.05, "standard": 0.3, "full": 1.0}
+_FRESH_SEEDS: dict[Budget, int] = {"quick": 1, "standard": 1, "full": 2}
 # The grid: factors of the defaults. ML-IRL has no damping, so it gets more rates.
 _RATES: dict[Budget, tuple[float, ...]] = {
     "quick": (1.0,),
@@ -49,11 +43,23 @@ _ML_IRL_RATES: dict[Budget, tuple[float, ...]] = {
     "standard": (1.0, 1 / 3, 0.1, 0.03),
     "full": (3.0, 1.0, 0.5, 1 / 3, 0.2, 0.1, 0.05, 0.03, 0.01),
 }
-_TRIAL_SEED = 1000  # Deals the demonstrations out in another way than any run.
+TEST_SEED = 0  # Of all trials and runs: they keep the same episodes for evaluation.
+_TRIAL_SEED = 1000  # Deals out the others in another way than any run.
+
+
+def fresh_steps(task: Task, budget: Budget) -> int:
+    """How long a fresh policy is trained."""
+    return round(_FRESH_SHARE[budget] * task.budget)
+
+
+def evaluation(env: str, budget: Budget) -> dict[str, int]:
+    """How a run that counts is evaluated."""
+    steps = fresh_steps(make(env), budget)
+    return {"budget": steps, "seeds": _FRESH_SEEDS[budget]}
 
 
 def tuned_cells(
-    env: str, methods: Sequence[str], budget: Budget, seeds: int, done: Done
+    env: str, methods: Sequence[Method], budget: Budget, seeds: int, done: Done
 ) -> list[Cell]:
     """The trials of some methods, and the runs of those whose trials are done."""
     wanted: list[Cell] = []
@@ -65,11 +71,11 @@ def tuned_cells(
     return wanted
 
 
-def _trials(env: str, method: str, budget: Budget) -> list[Cell]:
+def _trials(env: str, method: Method, budget: Budget) -> list[Cell]:
     """The same number for every method that learns a reward; none without a choice."""
     if method == "bc":
         return []
-    base = complete(LearnConfig(env=env, method=method))  # pyright: ignore
+    base = complete(Options(method=method), make(env))
     grid = list(itertools.product(_RATES[budget], _DAMPINGS[budget]))
     if method == "ml-irl":
         grid = [(rate, 1.0) for rate in _ML_IRL_RATES[budget]]
@@ -81,10 +87,11 @@ def _trials(env: str, method: str, budget: Budget) -> list[Cell]:
             dict(
                 env=env,
                 method=method,
-                learning_rate=_round(rate * (base.learning_rate or 1.0)),
-                damping=_round(damping * (base.damping or 1.0)),
+                learning_rate=_round(rate * base.learning_rate),
+                damping=_round(damping * base.damping),
                 time=_TRIAL_SECONDS[budget],
                 seed=_TRIAL_SEED,
+                test_seed=TEST_SEED,
             ),
         )
         for rate, damping in grid
@@ -104,19 +111,16 @@ def _chosen(trials: Sequence[Cell], done: Done) -> dict[str, Any]:
 
 
 def _final_runs(
-    env: str, method: str, budget: Budget, seeds: int, done: Done
+    env: str, method: Method, budget: Budget, seeds: int, done: Done
 ) -> list[Cell]:
     """The runs of a method, whose trials are done."""
-    config: dict[str, Any] = dict(env=env, method=method)
-    evaluation = dict(EVALUATION[budget])
-    if env in _LONG_EVALUATION:
-        evaluation["budget"] = _LONG_EVALUATION[env]
+    config: dict[str, Any] = dict(env=env, method=method, test_seed=TEST_SEED)
     if method != "bc":
         config["time"] = SECONDS[budget]
     if trials := _trials(env, method, budget):
         config |= _chosen(trials, done)
     return [
-        learning(NAME, config | dict(seed=seed), evaluation=evaluation)
+        learning(NAME, config | dict(seed=seed), evaluation=evaluation(env, budget))
         for seed in range(seeds)
     ]
 
@@ -150,7 +154,7 @@ def trials_table(cells: Sequence[Cell], done: Done) -> Table:
     for (env, method), trials in groups.items():
         picked = _chosen(trials, done)
         rows += [
-            {"env": env, "method": TITLES[method]}
+            {"env": env, "method": titles.METHODS[method]}
             | {key: trial.settings["config"][key] for key in picked}
             | {
                 "nll": done[trial.id]["best_nll_valid"],
@@ -165,7 +169,7 @@ def trials_table(cells: Sequence[Cell], done: Done) -> Table:
         "method": "method",
         "learning_rate": "learning rate",
         "damping": "damping",
-        "nll": "best held-out NLL",
+        "nll": titles.HEADINGS["best_nll_valid"],
         "chosen": "chosen",
     }
     return Table("Trials", headings, rows)

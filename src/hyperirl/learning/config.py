@@ -37,6 +37,7 @@ class Config:
 
     method: str
     seed: int
+    test_seed: int
     steps: int
     time: float
     temperature: float
@@ -76,9 +77,8 @@ class Config:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `config.json`."""
-        plain = lambda value: _INFINITE if value == math.inf else value
         fields = dataclasses.asdict(self)
-        return {name: plain(value) for name, value in fields.items()}
+        return {name: to_plain(value) for name, value in fields.items()}
 
 
 def from_json(fields: Mapping[str, Any]) -> Config:
@@ -90,13 +90,7 @@ def from_json(fields: Mapping[str, Any]) -> Config:
             f"The config lacks or adds fields ({odd[:200]}); it was written by another "
             "version of hyperirl. Install that one to go on with the run."
         )
-
-    def value(item: Any) -> Any:
-        if item == _INFINITE:
-            return math.inf
-        return tuple(item) if isinstance(item, list) else item
-
-    values = {name: value(item) for name, item in fields.items()}
+    values = {name: from_plain(item) for name, item in fields.items()}
     for name in ("env", "demos", "demos_hash", "policy"):
         if not isinstance(values[name], str):
             raise ValueError(f"`{name}` must be text, got {str(values[name])[:60]!r}.")
@@ -111,6 +105,18 @@ def _checked(values: Mapping[str, Any]) -> Config:
         if not (values[name] == GIVEN and name in _MAY_BE_GIVEN):
             check_setting(name, values[name])
     return Config(**values)
+
+
+def to_plain(value: Any) -> Any:
+    """A setting as JSON can hold it."""
+    return _INFINITE if value == math.inf else value
+
+
+def from_plain(value: Any) -> Any:
+    """A setting that JSON held."""
+    if value == _INFINITE:
+        return math.inf
+    return tuple(value) if isinstance(value, list) else value
 
 
 def shown_steps(config: Config) -> int | None:
@@ -151,7 +157,8 @@ def complete(
     if "estimator" in given:
         known["method"] = GIVEN
     source = dict(env=task.name, demos=demos, demos_hash=demos_hash, given=given)
-    return _checked(source | _optimizer(known, task) | known)
+    follows = _optimizer(known, task) | {"test_seed": known["seed"]}
+    return _checked(source | follows | known)
 
 
 def _general(task: Task) -> dict[str, Any]:

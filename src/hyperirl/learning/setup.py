@@ -85,7 +85,7 @@ def prepare(config: Config, task: Task, demos: Demos, given: Given) -> Setup:
 
     It takes no step in the environment and writes nothing.
     """
-    parts = split_demos(demos, config.seed)
+    parts = split_demos(demos, config.seed, config.test_seed)
     train, environment = parts.train.trajectories, task.environment
     keys = _keys(config)
     policy = given.policy

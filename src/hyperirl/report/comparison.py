@@ -1,6 +1,6 @@
 """Several runs as one table: a row for each run, and a mean for those that repeat."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -10,25 +10,27 @@ from hyperirl.report.headline import what_is_missing, with_interval
 from hyperirl.report.numbers import text
 from hyperirl.report.reading import Group, estimate
 
-# (key, heading); limits stand beside what they limit. Metrics of the rows come last.
-_COLUMNS = (
-    ("policy_nll", "PolicyNLL"),
-    ("floor", "floor"),
-    ("gap_percent", "gap, %"),
-    ("solved_gap_percent", "gap, solved exactly, %"),
-    ("bc_nll", "NLL of cloning"),
-    ("env_return", "return"),
-    ("expert_return", "expert's return"),
-    ("random_return", "random return"),
-    ("hard_return", "return, the hard way"),
-    ("hard_true_return", "the hard way on the true reward"),
-    ("rank_corr", "RankCorr"),
-    ("rank_corr_untrained", "RankCorr, untrained"),
-    ("epic_distance", "EPIC"),
-    ("retraining_ratio", "retraining ratio"),
-    ("valid_gap_percent", "held-out gap, %"),
-    *(
-        (name, METRICS[name].title)
+# Limits stand beside what they limit. Metrics of the rows come last.
+HEADINGS: Mapping[str, str] = {
+    "policy_nll": "PolicyNLL",
+    "floor": "floor",
+    "gap_percent": "gap, %",
+    "solved_gap_percent": "gap, solved exactly, %",
+    "bc_nll": "NLL of cloning",
+    "env_return": "EnvReturn",
+    "solved_return": "EnvReturn, solved exactly",
+    "expert_return": "ExpertRet",
+    "random_return": "RandomRet",
+    "hard_return": "EnvReturn, the hard way",
+    "hard_true_return": "the hard way on the true reward",
+    "rank_corr": "RankCorr",
+    "rank_corr_constant": "RankCorr, constant reward",
+    "rank_corr_untrained": "RankCorr, untrained reward",
+    "epic_distance": "EPIC",
+    "retraining_ratio": "retraining ratio",
+    "valid_gap_percent": "held-out gap, %",
+    **{
+        name: METRICS[name].title
         for name in (
             "best_nll_valid",
             "floor_valid",
@@ -37,8 +39,9 @@ _COLUMNS = (
             "step",
             "seconds",
         )
-    ),
-)
+    },
+}
+"""What a number about a run as a whole is called at the head of a column."""
 
 
 def draw_comparison(groups: Sequence[Group]) -> str:
@@ -46,7 +49,7 @@ def draw_comparison(groups: Sequence[Group]) -> str:
     runs = [run for group in groups for run in group.runs]
     columns = [
         (key, heading)
-        for key, heading in _COLUMNS
+        for key, heading in HEADINGS.items()
         if any(estimate(run, key).known for run in runs)
     ]
     rows = []
