@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from hyperirl.environments import make
 from hyperirl.networks import partition
 from hyperirl.policies import mlp_policy
 from hyperirl.problem import problem
 from hyperirl.rollout import rollout
 from hyperirl.scores import score_rows
+from hyperirl.tasks import make
 
 EPISODES, STEPS = 3, 30
 
@@ -32,7 +32,7 @@ def test_a_row_is_the_weighted_gradient_of_a_log_probability(env, settings):
 
     With an untrained policy many of CartPole's episodes end before they are cut.
     """
-    environment, task = make(env), problem(0.3, 0.9)
+    environment, task = make(env).environment, problem(0.3, 0.9)
     policy = mlp_policy(
         environment.observation_size,
         environment.action_space,

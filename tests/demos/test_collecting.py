@@ -4,7 +4,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from hyperirl import demos
+from hyperirl import demos, tasks
 from hyperirl.demos import DemosError
 from hyperirl.problem import problem
 
@@ -37,7 +37,7 @@ def test_what_is_collected_says_how(made, tmp_path):
 def test_recorded_nll_is_near_the_entropy_of_the_expert(made):
     """Fails if log-probabilities belong to other actions, or to another temperature."""
     policy = demos.soft_optimal_expert(
-        demos.environment_of(made.provenance),
+        tasks.as_task(demos.environment_of(made.provenance)),
         problem(0.3, 0.9),
         effort=demos.QUICK,
         key=jr.key(0),
@@ -67,7 +67,7 @@ def test_a_trained_expert_improves_and_reports():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"environment": "cartpol"}, "no environment 'cartpol'"),
+        ({"task": "cartpol"}, "no task 'cartpol'"),
         ({"num_episodes": 0}, "Cannot collect 0 episodes"),
         ({"temperature": 0.0}, "`temperature` must be positive"),
         ({"discount": 1.5}, "`discount` must be"),
@@ -76,7 +76,7 @@ def test_a_trained_expert_improves_and_reports():
 )
 def test_bad_requests_get_one_sentence(arguments, message):
     with pytest.raises(ValueError, match=message):
-        demos.collect(**{"environment": "lqr", "num_episodes": 2} | arguments)
+        demos.collect(**{"task": "lqr", "num_episodes": 2} | arguments)
 
 
 def test_training_takes_at_least_one_update():

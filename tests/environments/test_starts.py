@@ -6,14 +6,15 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from hyperirl.environments import OtherStarts, make
+from hyperirl.environments import OtherStarts
+from hyperirl.tasks import make
 
 NAMES = ("cartpole", "lqr", "pendulum", "tabular")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_state_is_found_from_what_it_looks_like(name):
-    environment = make(name)
+    environment = make(name).environment
     state = environment.reset(key=jr.key(0))
     seen = environment.observe(state)
     again = environment.observe(environment.state_of(seen))
@@ -22,7 +23,7 @@ def test_a_state_is_found_from_what_it_looks_like(name):
 
 @pytest.fixture
 def starts():
-    task = make("cartpole")
+    task = make("cartpole").environment
     positions = jnp.array([[1.0], [2.0], [9.0]], jnp.float32)  # The last is padding.
     return lambda chance: OtherStarts(
         task=task,

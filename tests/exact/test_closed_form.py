@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 
 from hyperirl import exact
-from hyperirl.environments import LQR, AbstractEnvironment, OtherStarts, make
+from hyperirl.environments import LQR, AbstractEnvironment, OtherStarts
 from hyperirl.policies import softmax_table
 from hyperirl.problem import problem as make_problem
 from hyperirl.rewards import TableReward, mlp_reward
 from hyperirl.rollout import rollout
+from hyperirl.tasks import make
 
 ROUNDING = 1e-10
 
 
 @pytest.mark.parametrize("name", ["tabular", "grid-world", "lqr"])
 def test_finite_mdps_and_lqr_have_a_closed_form_that_holds_the_true_reward(name):
-    environment = make(name)
+    environment = make(name).environment
     closed = exact.closed_form(environment)
     assert closed is not None
     reward = closed.true_reward()
@@ -33,7 +34,7 @@ def test_finite_mdps_and_lqr_have_a_closed_form_that_holds_the_true_reward(name)
 
 
 def other_starts():
-    task = make("tabular")
+    task = make("tabular").environment
     return OtherStarts(
         task=task,
         observations=jnp.eye(8, dtype=jnp.float32),
@@ -46,8 +47,8 @@ def other_starts():
 @pytest.mark.parametrize(
     "environment",
     [
-        make("cartpole"),
-        make("pendulum"),
+        make("cartpole").environment,
+        make("pendulum").environment,
         LQR(max_action=5.0),
         LQR(max_norm=50.0),
         other_starts(),
@@ -62,7 +63,7 @@ def test_other_environments_have_none(environment):
 
 
 def test_another_environment_registers_its_own():
-    mdp = make("tabular")
+    mdp = make("tabular").environment
 
     class Wrapped(AbstractEnvironment):
         task: AbstractEnvironment
@@ -92,7 +93,7 @@ def test_another_environment_registers_its_own():
 
 
 def test_lqr_handles_quadratic_rewards_only_and_finite_mdps_any():
-    lqr, mdp = make("lqr"), make("tabular")
+    lqr, mdp = make("lqr").environment, make("tabular").environment
     network = lambda env: mlp_reward(
         env.observation_size, env.action_space, key=jr.key(0)
     )
@@ -182,7 +183,7 @@ def test_the_hypergradient_of_lqr_is_that_of_the_demonstrations(quadratic, close
 
 def test_solutions_fit_in_the_place_of_a_blank_policy():
     for name in ("tabular", "lqr"):
-        environment = make(name)
+        environment = make(name).environment
         closed = exact.require_closed_form(environment)
         shapes = eqx.filter_eval_shape(
             closed.optimal_policy, closed.true_reward(), make_problem()

@@ -23,7 +23,7 @@ from inner_problems import (
 )
 
 from hyperirl import exact
-from hyperirl.environments import LQR, CartPole, OtherStarts, make
+from hyperirl.environments import LQR, CartPole, OtherStarts
 from hyperirl.inner import (
     PPO,
     Exact,
@@ -36,6 +36,7 @@ from hyperirl.inner import (
 from hyperirl.inner.budgets import SolveBudget
 from hyperirl.policies import linear_gaussian, mlp_policy
 from hyperirl.problem import Problem, problem
+from hyperirl.tasks import make
 
 # Solver, updates, and a bound on the KL to the soft-optimal policy in the worst state.
 SAMPLING = {
@@ -270,7 +271,9 @@ def test_each_solver_is_given_a_policy_that_suits_it():
         assert len(policy.network.layers) == 1
         network = policy_for(environment, PPO_SOLVER, key=jr.key(0))
         assert len(network.network.layers) == 3
-    assert policy_for(make("pendulum"), PPO(), key=jr.key(0)).head.bounds == (-2, 2)
+    assert policy_for(
+        make("pendulum").environment, PPO(), key=jr.key(0)
+    ).head.bounds == (-2, 2)
 
 
 def test_settings_that_cannot_work_are_refused():

@@ -72,7 +72,8 @@ def _tables(environment: AbstractEnvironment, reward: AbstractReward):
     states, actions = learned.table.shape
     rows = [f"state {s}" for s in range(states)]
     columns = [f"action {a}" for a in range(actions)]
-    level = reward(jnp.eye(states)[0], 0) - learned(jnp.eye(states)[0], 0)
+    state = jnp.eye(states, dtype=learned.table.dtype)[0]
+    level = reward(state, 0) - learned(state, 0)
     panels = [_matrix("learned", rows, columns, learned.table + level)]
     if isinstance(true := _true_reward(environment), TableReward):
         panels.append(_matrix("true", rows, columns, true.table))
