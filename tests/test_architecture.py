@@ -11,17 +11,18 @@ ROOT = pathlib.Path(hyperirl.__file__).parent
 
 # Lowest first: a module may import those of earlier rows, and not of its own.
 LAYERS = [
-    {"_jax", "describing", "metrics", "problem", "runs", "spaces", "trajectories"},
+    {"_jax", "describing", "metrics", "options", "problem", "runs", "spaces"},
+    {"progress", "trajectories"},
     {"networks", "steps", "verdict"},
     {"curvature", "environments"},
-    {"policies", "rewards"},
+    {"policies", "rewards", "tasks"},
     {"cloning", "rollout", "saving"},
     {"exact"},
     {"lstd", "scores"},
     {"inner"},
     {"demos"},
     {"hypergradient"},
-    {"evaluate"},
+    {"evaluation"},
     {"learning"},
     {"report"},
     {"experiments"},
@@ -32,7 +33,7 @@ RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 # Stricter than the order.
 ONLY = {"curvature": set(), "report": {"metrics", "runs", "verdict"}}
-NEVER = {"evaluate": {"hypergradient"}}
+NEVER = {"evaluation": {"hypergradient"}}
 
 
 def _top(path: pathlib.Path) -> str:

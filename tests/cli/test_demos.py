@@ -73,7 +73,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path, capsys):
         (["demos", "inspect", "nope"], "no demonstrations 'nope'"),
         (["demos", "inspect", "absent.npz"], "no such file"),
         ([*COLLECT, "demos.h5"], "does not end in .npz"),
-        ([*COLLECT, "a.npz", "--env", "cartpol"], "no environment 'cartpol'"),
+        ([*COLLECT, "a.npz", "--env", "cartpol"], "no task 'cartpol'"),
         ([*COLLECT, "a.npz", "--temperature", "0"], "must be positive"),
         ([*COLLECT, "a.npz", "--episodes", "0"], "at least 1"),
         ([*COLLECT, "a.npz", "--option", "horizon"], "NAME=VALUE"),

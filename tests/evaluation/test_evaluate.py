@@ -1,5 +1,6 @@
 """The whole protocol on a finite MDP, where the right answers are known."""
 
+import dataclasses
 import importlib
 import json
 
@@ -9,23 +10,23 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from hyperirl import environments, evaluate, exact, saving
+from hyperirl import evaluation, exact, learning, tasks
 from hyperirl.cli.evaluate import Evaluate
-from hyperirl.demos import Demos, Provenance, save
+from hyperirl.demos import Demos, Provenance
 from hyperirl.demos.splitting import split_demos
+from hyperirl.options import Options
 from hyperirl.policies import log_probs, softmax_table
 from hyperirl.problem import problem
-from hyperirl.rewards import TableReward
+from hyperirl.rewards import TableReward, standalone
 from hyperirl.rollout import rollout
-from hyperirl.runs import RunFolder
 
-protocol = importlib.import_module("hyperirl.evaluation.evaluate")
+protocol = importlib.import_module("hyperirl.evaluation.judging")
 
 STATES, ACTIONS = 4, 3
 PROBLEM = problem(0.5, 0.9)
 OPTIONS = {"num_states": STATES, "num_actions": ACTIONS, "horizon": 20}
 # Sizes as users have them, so that the command below compiles nothing again.
-TRAINING = evaluate.Training(
+TRAINING = evaluation.FreshTraining(
     budget=16 * 8192,
     first_rate=0.1,
     last_rate=1e-3,
@@ -35,8 +36,13 @@ TRAINING = evaluate.Training(
 
 
 @pytest.fixture(scope="module")
-def mdp():
-    return environments.make("tabular", **OPTIONS)
+def task():
+    return tasks.make("tabular", **OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def mdp(task):
+    return task.environment
 
 
 @pytest.fixture(scope="module")
@@ -50,29 +56,29 @@ def demos(mdp):
 
 @pytest.fixture(scope="module")
 def ranking(mdp, demos):
-    return evaluate.ranking_of_demos(mdp, demos)
+    return evaluation.ranking_of_demos(mdp, demos)
 
 
-def uniform(environment, key):
+class Judged(evaluation.Subject):
+    """Fresh policies start uniform."""
+
+    @property
+    def policy_for(self):
+        return lambda environment, key: uniform()
+
+
+def uniform():
     return softmax_table(jnp.zeros((STATES, ACTIONS), jnp.float32))
 
 
-def evaluate_the_truth(mdp, demos, ranking):
-    return evaluate.evaluate(
-        mdp,
-        TableReward(mdp.rewards),
-        demos,
-        PROBLEM,
-        seed=3,
-        ranking=ranking,
-        policy_for=uniform,
-        training=TRAINING,
-    )
+@pytest.fixture(scope="module")
+def truth(task, mdp, demos):
+    return Judged(task, demos, 3, PROBLEM, uniform(), TableReward(mdp.rewards))
 
 
 @pytest.fixture(scope="module")
-def of_the_truth(mdp, demos, ranking):
-    return evaluate_the_truth(mdp, demos, ranking)
+def of_the_truth(truth, ranking):
+    return evaluation.judge(truth, ranking=ranking, training=TRAINING)
 
 
 def test_the_true_reward_closes_the_gap(of_the_truth, demos):
@@ -124,7 +130,7 @@ def test_what_is_written_is_plain_and_says_how_it_was_made(of_the_truth):
 
 
 def test_fresh_policies_may_start_in_states_of_the_training_episodes_alone(
-    mdp, demos, ranking, monkeypatch
+    truth, demos, ranking, monkeypatch
 ):
     """Fails if test episodes are among them, or none at all."""
     asked = []
@@ -135,40 +141,65 @@ def test_fresh_policies_may_start_in_states_of_the_training_episodes_alone(
 
     monkeypatch.setattr(protocol, "train_fresh", train)
     with pytest.raises(InterruptedError):
-        evaluate_the_truth(mdp, demos, ranking)
+        evaluation.judge(truth, ranking=ranking, training=TRAINING)
     assert eqx.tree_equal(asked, [split_demos(demos, 3).train.trajectories])
 
 
-def test_a_policy_without_a_reward_is_measured_as_it_is(mdp, demos, ranking):
-    policy = uniform(mdp, None)
-    found = evaluate.evaluate_policy(
-        mdp, policy, demos, seed=3, ranking=ranking, policy_for=uniform
-    )
+def test_the_hard_way_is_without_entropy_and_from_the_usual_starts(
+    truth, ranking, monkeypatch
+):
+    """Fails if the level is left out, entropy is paid, or demonstrated starts help."""
+    asked = []
+
+    def train(world, reward, problem, test, *, starts, **_):
+        asked.append((reward, float(problem.temperature), starts is None))
+        fresh = evaluation.Curve((0,), (0.0,), (0.0,))
+        nll = jnp.zeros(test.num_episodes, jnp.float32)
+        return evaluation.Fresh(truth.policy, fresh, jnp.zeros(2, jnp.float32), nll)
+
+    monkeypatch.setattr(protocol, "train_fresh", train)
+    standing = standalone(truth.reward, truth.environment.action_space, 0.5)
+    subject = dataclasses.replace(truth, reward=standing)
+    evaluation.judge(subject, ranking=ranking, training=TRAINING, seeds=1)
+    soft, true, hard, hard_true = asked
+    assert soft[0] is standing.soft and soft[1:] == (0.5, False)
+    assert true[1:] == (0.5, False)
+    assert hard[0] is standing and hard[1] < 1e-5 and hard[2]
+    assert hard_true[0] is true[0] and hard_true[1] < 1e-5 and hard_true[2]
+
+
+def test_the_true_reward_is_learned_the_hard_way_too(of_the_truth):
+    """A finite MDP has no ends to prefer, so it is no harder there."""
+    hard, true = of_the_truth["hard_return"], of_the_truth["hard_true_return"]
+    assert hard == true  # The same reward, the same seeds.
+    assert hard["mean"] > of_the_truth["expert_return"]["low"]
+
+
+def test_a_policy_without_a_reward_is_measured_as_it_is(truth, ranking):
+    cloned = dataclasses.replace(truth, reward=None)
+    found = evaluation.judge(cloned, ranking=ranking)
     assert found["policy_nll"]["mean"] == pytest.approx(20 * np.log(ACTIONS))
-    assert found["epic_distance"] is None and found["retraining_ratio"] is None
+    assert not {"epic_distance", "retraining_ratio", "hard_return"} & set(found)
     ours, random = found["env_return"], found["random_return"]  # The same policy.
     assert ours["low"] < random["high"] and random["low"] < ours["high"]
 
 
-def test_the_command_writes_into_the_run_folder(mdp, demos, tmp_path, capsys):
+def test_the_command_writes_into_the_run_folder(demos, tmp_path, capsys):
     """One update each: that it runs, not what it finds."""
-    save(demos, tmp_path / "demos.npz")
-    config = {
-        "env": "tabular",
-        "demos": str(tmp_path / "demos.npz"),
-        "seed": 3,
-        "temperature": 0.5,
-        "discount": 0.9,
-    }
-    folder = RunFolder.create(tmp_path / "run", config, ["hyperirl", "learn"])
-    command = Evaluate(folder.path, seeds=1, budget=8192)
+    out = tmp_path / "run"
+    options = Options(seed=3, steps=1, temperature=0.5, discount=0.9)
+    setup = learning.set_up("tabular", demos, options)
+    folder = learning.create_folder(setup, out, ["hyperirl", "learn"])
+    command = Evaluate(out, seeds=1, budget=8192)
     with pytest.raises(ValueError, match="neither a reward nor a policy"):
         command.run()
-    saving.save_reward(TableReward(mdp.rewards), folder.reward_path)
-    saving.save_policy(uniform(mdp, None), folder.policy_path)
+    learning.run(setup, folder)
     command.run()
     printed = capsys.readouterr().out
     assert "PolicyNLL" in printed and "hyperirl report" in printed
-    assert folder.load_json("evaluation.json")["settings"]["budget"] == 8192
+    settings = folder.load_json("evaluation.json")["settings"]
+    assert (settings["budget"], settings["seeds"]) == (8192, 1)
+    assert (settings["temperature"], settings["split_seed"]) == (0.5, 3)
+    assert settings["discount"] == pytest.approx(0.9)
     picture = folder.load_json("picture.json")
     assert picture["kind"] == "matrices" and len(picture["scatter"]["x"]) == 88

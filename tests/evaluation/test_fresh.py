@@ -8,15 +8,14 @@ import jax.numpy as jnp
 import jax.random as jr
 import pytest
 
-from hyperirl.environments import LQR, CartPole, OtherStarts, Pendulum, grid_world
+from hyperirl.environments import LQR, OtherStarts, Pendulum, grid_world
 from hyperirl.evaluation import (
     Curve,
-    Training,
-    changed_dynamics,
-    default_policy,
+    FreshTraining,
     policies_like,
     retraining_ratios,
     steps_to_reach,
+    usual_policy,
 )
 from hyperirl.inner import true_reward
 from hyperirl.networks import Normalizer
@@ -55,13 +54,13 @@ def test_the_ratio_is_that_of_each_pair_of_seeds():
 
 def test_a_budget_below_one_update_is_refused():
     with pytest.raises(ValueError, match="less than the 8192 of one update"):
-        Training(budget=1000)
+        FreshTraining(budget=1000)
     with pytest.raises(ValueError, match="falls from"):
-        Training(first_rate=1e-5, last_rate=1e-3)
+        FreshTraining(first_rate=1e-5, last_rate=1e-3)
     with pytest.raises(ValueError, match="at least once"):
-        Training(num_checks=0)
+        FreshTraining(num_checks=0)
     with pytest.raises(ValueError, match="share of the episodes"):
-        Training(demo_starts=1.2)
+        FreshTraining(demo_starts=1.2)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.7])
@@ -83,7 +82,7 @@ def test_training_starts_in_demonstrated_states_and_measuring_does_not(
     monkeypatch.setattr(fresh, "_solver", lambda *_: Solver())
     task = grid_world()
     shown = rollout(task, uniform(task, None), 3, key=jr.key(0))
-    training = Training(budget=8192, num_checks=1, demo_starts=share)
+    training = FreshTraining(budget=8192, num_checks=1, demo_starts=share)
     found = fresh.train_fresh(
         task,
         true_reward(task),
@@ -103,10 +102,10 @@ def test_training_starts_in_demonstrated_states_and_measuring_does_not(
     assert found.nll.shape == (3,)
 
 
-def test_the_default_policy_stays_within_bounds_where_there_are_any():
-    bounded = default_policy(Pendulum(), jr.key(0)).head
+def test_the_usual_policy_stays_within_bounds_where_there_are_any():
+    bounded = usual_policy(Pendulum(), jr.key(0)).head
     assert bounded.bounds == (-2.0, 2.0) and bounded.covariance == "state"
-    unbounded = default_policy(LQR(), jr.key(0)).head
+    unbounded = usual_policy(LQR(), jr.key(0)).head
     assert unbounded.bounds is None and unbounded.covariance == "full"
 
 
@@ -133,21 +132,6 @@ def test_fresh_policies_are_of_the_class_of_the_trained_one():
     assert len(linear.network.layers) == 1 and linear.free.shape == (3,)
 
 
-def test_changed_dynamics_change_the_dynamics_and_not_the_reward():
-    cartpole = CartPole()
-    changed = changed_dynamics(cartpole)
-    assert changed["half_length x2"].half_length == 1.0
-    assert jnp.isclose(changed["gravity x2"].gravity, 19.6)
-    lqr = LQR()
-    assert jnp.allclose(changed_dynamics(lqr)["B x0.5"].B, lqr.B / 2)
-    drift = changed_dynamics(lqr)["A: drift x2"].A
-    assert jnp.isclose(drift[0, 1], 2 * lqr.A[0, 1]) and drift[0, 0] == 1
-    for world in changed_dynamics(lqr).values():
-        assert jnp.array_equal(world.Q, lqr.Q) and jnp.array_equal(world.R, lqr.R)
-    assert len(changed_dynamics(Pendulum())) == 2
-    assert changed_dynamics(grid_world()) == {}
-
-
 @pytest.mark.slow
 def test_a_fresh_policy_does_not_run_away_on_lqr():
     """With long traces this very training ends at a return of -10,000 and falling."""
@@ -156,8 +140,8 @@ def test_a_fresh_policy_does_not_run_away_on_lqr():
         environment,
         true_reward(environment),
         problem(),
-        rollout(environment, default_policy(environment, jr.key(0)), 4, key=jr.key(1)),
+        rollout(environment, usual_policy(environment, jr.key(0)), 4, key=jr.key(1)),
         key=jr.key(1001),
-        training=Training(budget=200_000, num_checks=2),
+        training=FreshTraining(budget=200_000, num_checks=2),
     )
     assert trained.curve.env_return[-1] > -200 > trained.curve.env_return[0]

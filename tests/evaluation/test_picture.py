@@ -7,15 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hyperirl.environments import LQR, CartPole, Pendulum, grid_world
-from hyperirl.evaluation import RankingSet, picture
+from hyperirl import tasks
+from hyperirl.environments import CartPole, grid_world
+from hyperirl.evaluation import RankingSet, picture, scatter
 from hyperirl.evaluation.ranking import RandomPolicy
 from hyperirl.rewards import LinearReward, QuadraticReward, TableReward, rewards_of
 from hyperirl.spaces import Discrete
 from hyperirl.trajectories import Trajectories
 
 
-def trajectories(environment):
+def ranking_of(environment):
     """Three made-up episodes of four steps, standing in for a ranking set."""
     rng = np.random.default_rng(0)
     size, space = environment.observation_size, environment.action_space
@@ -39,10 +40,11 @@ def trajectories(environment):
 
 
 def test_cartpole_is_drawn_over_angle_and_angular_velocity_for_each_action():
-    environment = CartPole(horizon=20)
+    task = tasks.make("cartpole", horizon=20)
+    environment = task.environment
     value = lambda o, a: jnp.stack([10 * o[2], o[3], a.astype(jnp.float32), o[0]])
     reward = LinearReward(jnp.ones(4, jnp.float32), value)
-    drawn = picture(environment, reward, trajectories(environment))
+    drawn = picture(task, reward, ranking_of(environment).trajectories)
     titles = [panel["title"] for panel in drawn["panels"]]
     assert drawn["kind"] == "heatmaps"
     assert titles == [
@@ -59,11 +61,12 @@ def test_cartpole_is_drawn_over_angle_and_angular_velocity_for_each_action():
 
 
 def test_the_pendulum_is_drawn_without_torque():
-    environment = Pendulum(horizon=5)
+    task = tasks.make("pendulum", horizon=5)
+    environment = task.environment
     reward = LinearReward(
         jnp.ones(1, jnp.float32), lambda o, a: o[:1] + 100 * a
     )  # The cosine.
-    drawn = picture(environment, reward, trajectories(environment))
+    drawn = picture(task, reward, ranking_of(environment).trajectories)
     learned, true = (np.array(panel["values"]) for panel in drawn["panels"])
     angle, speed = (np.array(drawn[axis]["values"]) for axis in "xy")
     assert np.allclose(learned, np.cos(angle)[None, :], atol=1e-4)
@@ -72,9 +75,10 @@ def test_the_pendulum_is_drawn_without_torque():
 
 
 def test_quadratic_rewards_are_drawn_as_their_costs():
-    lqr = LQR(horizon=5)
+    task = tasks.make("lqr", horizon=5)
+    lqr = task.environment
     reward = QuadraticReward.from_costs(2 * lqr.Q, 3 * lqr.R)
-    drawn = picture(lqr, reward, trajectories(lqr))
+    drawn = picture(task, reward, ranking_of(lqr).trajectories)
     learned_q, true_q, learned_r, true_r = drawn["panels"]
     assert np.allclose(learned_q["values"], 2 * np.array(true_q["values"]), rtol=1e-4)
     assert np.allclose(learned_r["values"], 3 * np.array(true_r["values"]), rtol=1e-4)
@@ -83,13 +87,34 @@ def test_quadratic_rewards_are_drawn_as_their_costs():
 
 def test_finite_mdps_are_drawn_as_tables_and_every_episode_is_in_the_scatter():
     world = grid_world(2, 2, horizon=5)
-    ranking = trajectories(world)
-    drawn = picture(world, TableReward(2 * world.rewards), ranking)
+    ranking, reward = ranking_of(world), TableReward(2 * world.rewards)
+    drawn = picture(tasks.Task(world), reward, ranking.trajectories)
     learned, true = (np.array(panel["values"]) for panel in drawn["panels"])
     assert np.allclose(learned, 2 * true) and true.shape == (4, 4)
-    scatter = drawn["scatter"]
-    assert np.allclose(scatter["y"], 2 * np.array(scatter["x"]), atol=1e-3)
-    assert scatter["groups"] == ["0% random", "50% random", "100% random"]
-    assert scatter["x"] == pytest.approx(
+    points = scatter(reward, ranking.trajectories, ranking.noise)
+    assert np.allclose(points["y"], 2 * np.array(points["x"]), atol=1e-3)
+    assert points["groups"] == ["0% random", "50% random", "100% random"]
+    assert points["x"] == pytest.approx(
         np.asarray(ranking.trajectories.rewards.sum(axis=1)).tolist(), rel=1e-3
     )
+
+
+def test_any_task_is_drawn_over_its_first_two_numbers_without_a_true_reward():
+    """Fails if a task without axes or without a true reward cannot be drawn."""
+
+    class Unpaid(CartPole):
+        @property
+        def has_reward(self):
+            return False
+
+    value = lambda o, a: jnp.stack([o[0], 10 * o[1], o[2], o[3]])
+    reward = LinearReward(jnp.ones(4, jnp.float32), value)
+    episodes = ranking_of(CartPole(horizon=20)).trajectories
+    drawn = picture(tasks.Task(Unpaid(horizon=20)), reward, episodes)
+    assert [p["title"] for p in drawn["panels"]] == [
+        "learned, action 0",
+        "learned, action 1",
+    ]
+    x, y = np.array(drawn["x"]["values"]), np.array(drawn["y"]["values"])
+    expected = x[None, :] + 10 * y[:, None]
+    assert np.allclose(drawn["panels"][0]["values"], expected, atol=1e-3)

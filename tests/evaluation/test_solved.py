@@ -4,15 +4,15 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from hyperirl import environments, evaluate, exact
+from hyperirl import evaluation, exact, tasks
 from hyperirl.inner import true_reward
 from hyperirl.problem import problem
 from hyperirl.rewards import mlp_reward
 
 
 def test_lqr_with_a_quadratic_reward_is_solved_by_the_soft_riccati_equation():
-    lqr = environments.make("lqr")
-    found = evaluate.solved_policy(lqr, true_reward(lqr), problem())
+    lqr = tasks.make("lqr").environment
+    found = evaluation.solved_policy(lqr, true_reward(lqr), problem())
     solution = exact.lqr.soft_riccati(lqr, true_reward(lqr), problem())
     gain, scale = exact.lqr.gain_and_scale(found)
     np.testing.assert_allclose(gain, solution.gain, rtol=1e-5)
@@ -20,10 +20,10 @@ def test_lqr_with_a_quadratic_reward_is_solved_by_the_soft_riccati_equation():
 
 
 def test_another_temperature_is_another_policy():
-    lqr = environments.make("lqr")
+    lqr = tasks.make("lqr").environment
     scales = [
         exact.lqr.gain_and_scale(
-            evaluate.solved_policy(lqr, true_reward(lqr), problem(temperature))
+            evaluation.solved_policy(lqr, true_reward(lqr), problem(temperature))
         )[1]
         for temperature in (0.1, 0.4)
     ]
@@ -33,13 +33,13 @@ def test_another_temperature_is_another_policy():
 @pytest.mark.parametrize("name", ["cartpole", "pendulum", "lqr-clipped"])
 def test_elsewhere_only_training_helps(name):
     """`lqr-clipped` has the same reward as `lqr`, but no closed form."""
-    environment = environments.make(name)
-    assert evaluate.solved_policy(environment, true_reward(environment), problem()) is (
-        None
-    )
+    environment = tasks.make(name).environment
+    assert evaluation.solved_policy(
+        environment, true_reward(environment), problem()
+    ) is (None)
 
 
 def test_rewards_that_are_not_quadratic_have_no_closed_form():
-    lqr = environments.make("lqr")
+    lqr = tasks.make("lqr").environment
     reward = mlp_reward(lqr.observation_size, lqr.action_space, key=jr.key(0))
-    assert evaluate.solved_policy(lqr, reward, problem()) is None
+    assert evaluation.solved_policy(lqr, reward, problem()) is None

@@ -2,10 +2,10 @@ import equinox as eqx
 import jax
 import jax.random as jr
 import pytest
+from learning_setups import config_of
 
 from hyperirl import demos, exact
 from hyperirl.environments import LQR
-from hyperirl.learning.config import LearnConfig, complete
 from hyperirl.learning.setup import make_policy
 from hyperirl.problem import problem
 
@@ -14,7 +14,7 @@ def test_the_policy_of_lqr_solved_exactly_has_the_form_of_the_solution():
     """The exact solver puts its solution in the policy's place, leaf by leaf."""
     lqr = LQR()
     policy = make_policy(
-        complete(LearnConfig(env="lqr", inner="exact")),
+        config_of("lqr", inner="exact"),
         lqr,
         demos.load("lqr").trajectories,
         key=jr.key(0),
@@ -27,6 +27,6 @@ def test_the_policy_of_lqr_solved_exactly_has_the_form_of_the_solution():
 
 
 def test_a_network_cannot_be_the_exact_solution():
-    config = complete(LearnConfig(env="lqr", inner="exact", policy_hidden=(8,)))
-    with pytest.raises(ValueError, match="linear policy, and `policy_hidden` is"):
+    config = config_of("lqr", inner="exact", policy_hidden=(8,))
+    with pytest.raises(ValueError, match="no hidden layers, and `policy_hidden` is"):
         make_policy(config, LQR(), demos.load("lqr").trajectories, key=jr.key(0))

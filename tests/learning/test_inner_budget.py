@@ -11,7 +11,7 @@ import optax
 import pytest
 from jaxtyping import Array, Float, Int
 
-from hyperirl.environments import make
+from hyperirl.environments import random_mdp
 from hyperirl.hypergradient import MLIRL
 from hyperirl.inner import AbstractInnerSolver, SolveReport
 from hyperirl.learning import step
@@ -51,7 +51,7 @@ class Scripted(AbstractInnerSolver):
 
 @pytest.fixture(scope="module")
 def parts():
-    mdp = make("tabular", num_states=2, num_actions=2, horizon=2)
+    mdp = random_mdp(key=jr.key(0), num_states=2, num_actions=2, horizon=2)
     policy = softmax_table(jnp.zeros((2, 2), jnp.float32))
     return mdp, policy, rollout(mdp, policy, 4, key=jr.key(0))
 
@@ -80,7 +80,6 @@ def test_it_is_run_until_it_is_near(parts, gaps, error, adaptive, solves):
         radius=jnp.float32(1.0),
         train=episodes,
         valid=episodes,
-        ranking=episodes,
         key=jr.key(1),
         rate=None,
         optimizer=optax.sgd(1.0),

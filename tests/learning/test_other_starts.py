@@ -1,30 +1,22 @@
 """Where the inner problem is solved: from states that the task rarely starts in."""
 
-import dataclasses
-
 import jax
 import jax.random as jr
 import numpy as np
 import pytest
+from learning_setups import config_of
 
-from hyperirl import demos
-from hyperirl.demos.splitting import split_demos
-from hyperirl.learning import LearnConfig, complete, setup
+from hyperirl.learning import set_up
+from hyperirl.learning.setup import make_practice
+from hyperirl.options import Options
 
 
 @pytest.fixture(scope="module")
 def first_states():
     """First states of practice in `cartpole-fixed`, for some shares of other starts."""
-    loaded = demos.load("cartpole-fixed")
-    train = split_demos(loaded, 0).train.trajectories
 
     def draw(**shares):
-        config = complete(LearnConfig(env="cartpole-fixed", **shares))
-        environment = setup.make_environment(config, loaded)
-        policy = setup.make_policy(config, environment, train, key=jr.key(0))
-        practice = setup.make_practice(
-            config, environment, train, policy, key=jr.key(1)
-        )
+        practice = make_practice(set_up("cartpole-fixed", None, Options(**shares)))
         keys = jr.split(jr.key(2), 2000)
         return np.asarray(jax.vmap(lambda key: practice.reset(key=key))(keys))
 
@@ -57,7 +49,7 @@ def test_without_shares_the_task_is_practiced_itself(first_states):
 
 def test_by_default_only_a_task_that_does_not_end_is_entered_lost():
     shares = {
-        env: complete(LearnConfig(env=env)).lost_starts
+        env: config_of(env).lost_starts
         for env in ("cartpole", "cartpole-fixed", "pendulum", "lqr", "tabular")
     }
     assert {env for env, share in shares.items() if share} == {"cartpole-fixed"}
@@ -66,5 +58,5 @@ def test_by_default_only_a_task_that_does_not_end_is_entered_lost():
 @pytest.mark.parametrize("shares", [(-0.1, 0.0), (0.0, -0.1), (0.7, 0.4)])
 def test_shares_that_cannot_be_are_refused(shares):
     settings = dict(zip(("demo_starts", "lost_starts"), shares, strict=True))
-    with pytest.raises(ValueError, match="are shares of all episodes"):
-        dataclasses.replace(LearnConfig(), **settings)
+    with pytest.raises(ValueError, match="are shares of all episodes|at least 0"):
+        Options(**settings)

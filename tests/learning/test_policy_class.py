@@ -4,17 +4,15 @@ import jax
 import jax.random as jr
 import numpy as np
 import pytest
+from learning_setups import config_of
 
-from hyperirl import demos, environments
-from hyperirl.learning import LearnConfig, complete, paper, setup
+from hyperirl import demos, tasks
+from hyperirl.learning import setup
 from hyperirl.policies import GaussianHead
 
 
 def policy_for(env, **settings):
-    config, environment = (
-        complete(LearnConfig(env=env, **settings)),
-        environments.make(env),
-    )
+    config, environment = config_of(env, **settings), tasks.make(env).environment
     train = demos.load(env.removesuffix("-clipped")).trajectories
     return setup.make_policy(config, environment, train, key=jr.key(0)), train
 
@@ -46,4 +44,4 @@ def test_networks_see_demonstrated_states_as_numbers_of_the_same_size():
 
 def test_inputs_stay_as_they_are_where_states_run_away_and_in_the_paper():
     assert policy_for("lqr")[0].normalizer is None
-    assert complete(paper(LearnConfig(env="cartpole"))).normalize is False
+    assert config_of("cartpole", paper=True).normalize is False

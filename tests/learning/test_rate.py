@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from learning_setups import config_of, learner_of
 
 from hyperirl import demos
-from hyperirl.demos.splitting import split_demos
-from hyperirl.learning import LearnConfig, complete, setup, step
+from hyperirl.learning import setup, step
 from hyperirl.learning.rate import Rate, with_rate
 
 
@@ -23,15 +23,15 @@ def test_the_schedule_is_the_cosine_of_optax():
 
 
 def test_a_constant_schedule_stays():
-    config = complete(LearnConfig(env="lqr", schedule="constant", learning_rate=0.3))
+    config = config_of("lqr", schedule="constant", learning_rate=0.3)
     rate = setup.make_rate(config)
     np.testing.assert_allclose(rate(jnp.float32(0.9)), 0.3, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "rmsprop"])
 def test_a_named_optimizer_follows_the_rate_it_is_given(name):
-    config = complete(
-        LearnConfig(optimizer=name, learning_rate=0.3, steps=5, natural=False)
+    config = config_of(
+        "cartpole", optimizer=name, learning_rate=0.3, steps=5, natural=False
     )
     ours, rate = setup.make_optimizer(config), setup.make_rate(config)
     theirs = optax.chain(
@@ -57,16 +57,10 @@ def tabular():
 
 def move(tabular, done, **settings):
     """How the first reward moves in a step when this share of a run is done."""
-    config = LearnConfig(
-        env="tabular", method="exact", natural=False, optimizer="sgd", **settings
-    )
-    config = complete(config)
-    environment = setup.make_environment(config, tabular)
-    parts = split_demos(tabular, config.seed)
-    learner, reward, policy = setup.make_learner(config, environment, parts)
-    state = step.init(learner, reward, policy, 4)
-    new, _ = step.outer_step(learner, state, 4, jnp.float32(done))
-    return new.reward.table - reward.table
+    said = dict(method="exact", natural=False, optimizer="sgd") | settings
+    learner, state = learner_of("tabular", tabular, 4, **said)
+    new = step.outer_step(learner, state, 4, jnp.float32(done))[0]
+    return new.reward.table - state.reward.table
 
 
 def test_a_step_has_the_rate_of_its_time_and_compiles_nothing_new(tabular, monkeypatch):
@@ -93,4 +87,4 @@ def test_a_step_has_the_rate_of_its_time_and_compiles_nothing_new(tabular, monke
 )
 def test_an_unknown_optimizer_is_refused(name, reason):
     with pytest.raises(ValueError, match=reason):
-        setup.make_optimizer(complete(LearnConfig(optimizer=name)))
+        setup.make_optimizer(config_of("cartpole", optimizer=name))

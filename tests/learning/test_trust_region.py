@@ -3,12 +3,15 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from learning_setups import config_of, learner_of
 
 from hyperirl import demos
-from hyperirl.demos.splitting import split_demos
-from hyperirl.learning import LearnConfig, complete, paper, setup
-from hyperirl.learning.step import Solved, Trust, _judge, init, outer_step
+from hyperirl.learning.step import Solved, Trust, judge, outer_step
 from hyperirl.rewards import TableReward
+
+
+def _judge(trust: Trust, tried: Solved) -> Trust:
+    return judge(trust, tried, slack=0.3, grow=2.0, shrink=0.25)
 
 
 def solved(loss: float, name: float) -> Solved:
@@ -65,19 +68,20 @@ def test_the_first_solution_is_where_steps_start_from():
 
 
 @pytest.mark.parametrize(
-    "config, natural, optimizer, rate",
+    "env, said, natural, optimizer, rate",
     [
-        (LearnConfig(env="lqr"), True, "sgd", 1.0),
-        (LearnConfig(env="lqr", natural=False), False, "adam", 3e-2),
-        (LearnConfig(env="lqr", method="ml-irl"), False, "adam", 3e-2),
-        (LearnConfig(env="cartpole"), True, "sgd", 0.3),
-        (LearnConfig(env="cartpole", trust_region=True), True, "sgd", 1.0),
-        (LearnConfig(env="cartpole", natural=False), False, "adam", 1e-3),
-        (paper(LearnConfig(env="lqr")), False, "sgd", 0.1),
+        ("lqr", {}, True, "sgd", 1.0),
+        ("lqr", dict(natural=False), False, "adam", 3e-2),
+        ("lqr", dict(method="ml-irl"), False, "adam", 3e-2),
+        ("cartpole", {}, True, "sgd", 0.3),
+        ("cartpole", dict(trust_region=True), True, "sgd", 1.0),
+        ("cartpole", dict(natural=False), False, "adam", 1e-3),
+        ("pendulum", {}, False, "adam", 3e-3),
+        ("lqr", dict(paper=True), False, "sgd", 0.1),
     ],
 )
-def test_the_optimizer_suits_the_kind_of_step(config, natural, optimizer, rate):
-    config = complete(config)
+def test_the_optimizer_suits_the_kind_of_step(env, said, natural, optimizer, rate):
+    config = config_of(env, **said)
     assert config.natural == natural
     assert (config.optimizer, config.learning_rate) == (optimizer, rate)
 
@@ -87,16 +91,11 @@ def test_without_a_trust_region_steps_are_as_long_as_allowed_and_none_is_taken_b
     shown = demos.collect("tabular", 40, seed=0)
 
     def first_step(step_kl: float):
-        config = LearnConfig(env="tabular", trust_region=False, step_kl=step_kl)
-        config = complete(config)
-        environment = setup.make_environment(config, shown)
-        parts = split_demos(shown, 0)
-        learner, reward, policy = setup.make_learner(config, environment, parts)
-        state, row = outer_step(
-            learner, init(learner, reward, policy, 8), 8, jnp.float32(0.0)
-        )
+        said = dict(trust_region=False, step_kl=step_kl)
+        learner, first = learner_of("tabular", shown, 8, **said)
+        state, row, _ = outer_step(learner, first, 8, jnp.float32(0.0))
         assert state.trust is None and row.radius is None
-        return state.reward.table - reward.table
+        return state.reward.table - first.reward.table
 
     longer = first_step(4e-4)
     assert np.any(longer != 0)

@@ -70,17 +70,6 @@ class Config:
     agent_episodes: int
     adaptive: bool
 
-    def __post_init__(self):
-        for name in NAMES:
-            value = getattr(self, name)
-            if not (value == GIVEN and name in _MAY_BE_GIVEN):
-                check_setting(name, value)
-        for name in ("env", "demos", "demos_hash", "policy"):
-            if not isinstance(getattr(self, name), str):
-                raise ValueError(f"`{name}` must be text, got {getattr(self, name)!r}.")
-        if not isinstance(self.given, Mapping):
-            raise ValueError(f"`given` must be a mapping, got {self.given!r}.")
-
     @property
     def problem(self) -> Problem:
         """Temperature and discount."""
@@ -101,7 +90,21 @@ def from_json(fields: Mapping[str, Any]) -> Config:
             f"The config lacks or adds fields ({odd[:200]}); it was written by another "
             "version of hyperirl. Install that one to go on with the run."
         )
-    return Config(**{name: from_plain(item) for name, item in fields.items()})
+    values = {name: from_plain(item) for name, item in fields.items()}
+    for name in ("env", "demos", "demos_hash", "policy"):
+        if not isinstance(values[name], str):
+            raise ValueError(f"`{name}` must be text, got {str(values[name])[:60]!r}.")
+    if not isinstance(values["given"], dict):
+        raise ValueError("`given` must be a mapping from names to hashes.")
+    return _checked(values)
+
+
+def _checked(values: Mapping[str, Any]) -> Config:
+    """One sentence unless every setting is possible."""
+    for name in NAMES:
+        if not (values[name] == GIVEN and name in _MAY_BE_GIVEN):
+            check_setting(name, values[name])
+    return Config(**values)
 
 
 def to_plain(value: Any) -> Any:
@@ -153,13 +156,9 @@ def complete(
     known |= chosen | {name: GIVEN for name in given if name in _MAY_BE_GIVEN}
     if "estimator" in given:
         known["method"] = GIVEN
-    return Config(
-        env=task.name,
-        demos=demos,
-        demos_hash=demos_hash,
-        given=given,
-        **_optimizer(known, task) | {"test_seed": known["seed"]} | known,
-    )
+    source = dict(env=task.name, demos=demos, demos_hash=demos_hash, given=given)
+    follows = _optimizer(known, task) | {"test_seed": known["seed"]}
+    return _checked(source | follows | known)
 
 
 def _general(task: Task) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import jax.random as jr
 
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.cloning import clone, mean_nll
-from hyperirl.learning.config import Config
+from hyperirl.learning.config import Config, shown_steps
 from hyperirl.learning.looking import Look
 from hyperirl.learning.result import Result
 from hyperirl.learning.setup import (
@@ -120,7 +120,9 @@ def _floor(setup: Setup) -> float | None:
 
 def _share_done(config: Config, step: int, learned: float) -> float:
     """How much of a run is over, by its steps or by its time, whichever is more."""
-    return min(max(step / config.steps, learned / config.time), 1.0)
+    steps = shown_steps(config)
+    by_steps = 0.0 if steps is None else step / steps
+    return min(max(by_steps, learned / config.time), 1.0)
 
 
 def _more_episodes(learner: Learner, config: Config, state: LearnState) -> LearnState:

@@ -34,6 +34,8 @@ from hyperirl.rewards import AbstractReward
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories
 
+Scalar = float | Float[Array, ""]
+
 
 class Learner(eqx.Module):
     """What stays the same during a run."""
@@ -168,7 +170,13 @@ def outer_step(
     solved = Solved(loss.astype(jnp.float32), state.reward, inner)
     trust = None
     if state.trust is not None:
-        trust = _judge(learner, state.trust, solved)
+        trust = judge(
+            state.trust,
+            solved,
+            slack=learner.slack,
+            grow=learner.grow,
+            shrink=learner.shrink,
+        )
         solved = trust.base
     policy = solved.inner.policy
     agent = rollout(
@@ -214,18 +222,19 @@ def outer_step(
     return new, metrics, agent
 
 
-def _judge(learner: Learner, trust: Trust, tried: Solved) -> Trust:
+def judge(
+    trust: Trust, tried: Solved, *, slack: Scalar, grow: Scalar, shrink: Scalar
+) -> Trust:
     """Goes on from what was tried, or back to where the last good step began.
 
     The region grows after good steps that reached its border, so it is never far larger
     than the steps that were taken; after a bad one it is a part of that step. After a
     step back the loss to beat is a little higher: it may have been luck.
     """
-    slack = learner.slack
     good = tried.loss <= trust.base.loss + slack
     base = eqx.tree_at(lambda b: b.loss, trust.base, trust.base.loss + slack / 2)
-    grown = jnp.maximum(trust.radius, learner.grow * trust.moved)
-    radius = jnp.where(good, grown, learner.shrink * trust.moved)
+    grown = jnp.maximum(trust.radius, grow * trust.moved)
+    radius = jnp.where(good, grown, shrink * trust.moved)
     radius = jnp.where(jnp.isfinite(trust.base.loss), radius, trust.radius)
     return Trust(_choose(good, tried, base), radius, trust.moved)
 

@@ -4,10 +4,10 @@ import itertools
 import types
 
 import pytest
-from hyperirl.cli.progress import StepProgress
 from rich.console import Console
 
-from hyperirl.cli import progress
+from hyperirl import progress
+from hyperirl.progress import StepProgress
 
 
 @pytest.mark.parametrize("total, of_total", [(8, "/8"), (None, "")])
