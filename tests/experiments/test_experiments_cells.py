@@ -19,7 +19,7 @@ def test_the_propositions_hold_where_they_are_claimed_and_only_there(problem, tm
 
 @pytest.mark.slow
 def test_estimators_are_measured_against_the_truth(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimators, "_CROSSES", ("raw", "adjoint"))
+    monkeypatch.setattr(estimators, "CROSSES", ("raw", "adjoint"))
     settings = {"problem": "tabular", "expected": True, "seed": 0}
     rows = estimators.run(settings | {"episodes": [64], "draws": 4}, tmp_path)["rows"]
     assert len(rows) == 2 * 4

@@ -15,7 +15,6 @@ from hyperirl.experiments import (
     identities,
     learn,
     sketch_size,
-    tuned,
 )
 from hyperirl.experiments import transfer as transfer_cells
 from hyperirl.experiments.reproduce import NAMES, load, reproduce
@@ -39,7 +38,7 @@ def made_up(cell):
             "rows": [
                 {"cross": cross, "episodes": n, "damping": damping}
                 | {name: draw() for name in names}
-                for cross in estimators._CROSSES
+                for cross in estimators.CROSSES
                 for n in settings["episodes"]
                 for damping in estimators._DAMPINGS
             ]
@@ -62,12 +61,10 @@ def _made_up_run(settings, draw):
     rows["step"] = list(range(1, steps + 1))
     rows["agent_episodes"] = [None if cloned else 32] * steps
     interval = lambda: {"mean": draw(), "low": 0.0, "high": 1.0, "n": 4}
-    names = (
-        "policy_nll floor gap_percent env_return expert_return random_return".split()
-    )
-    config = learn.settled(settings)
+    names = "policy_nll floor gap_percent env_return expert_return random_return"
+    names = [*names.split(), "hard_return"]
     return {
-        "config": json.loads(json.dumps(vars(config))),
+        "config": learn.settled(settings).to_json(),
         "rows": rows,
         "diverged": None if draw() < 0.8 else "the loss was not finite",
         "warm_step_seconds": None if cloned else 0.5 + draw(),
@@ -75,7 +72,7 @@ def _made_up_run(settings, draw):
         "compile_seconds": 20.0,
         "peak_mb": 500 + draw(),
         "evaluation": {name: interval() for name in names}
-        | {"rank_corr": None if cloned else interval(), "retraining_ratio": None},
+        | ({} if cloned else {"rank_corr": interval(), "retraining_ratio": None}),
     }
 
 
@@ -158,12 +155,24 @@ def test_trials_are_judged_by_held_out_likelihood_alone(pretend, tmp_path):
         assert [row for row in trials if row["chosen"]] == [best]
 
 
-def test_without_a_choice_there_are_no_trials():
-    """Every method then has its defaults, and the time of the budget."""
-    cells = tuned.tuned_cells("lqr", tuned.METHODS, "quick", 1, {})
-    assert len(cells) == len(tuned.METHODS)
-    for cell in cells:
-        assert tuned.is_final(cell)
-        limit = {} if cell.settings["config"]["method"] == "bc" else {"time": 4.0}
-        assert set(cell.settings["config"]) == {"env", "method", "seed", *limit}
-        assert cell.settings["config"].get("time") == limit.get("time")
+def test_what_a_solver_costs_is_told_seed_by_seed(tmp_path):
+    """Each solver is one nat worse than the dense one; seeds differ by a hundred."""
+
+    def run_cells(cells, alone):
+        assert alone
+        for cell in cells:
+            config, result = cell.settings["config"], made_up(cell)
+            nll = 200.0 + 100 * config["seed"] + (config["solver"] != "explicit")
+            result["rows"] |= {"nll_valid": [nll] * 8, "floor_valid": [50.0] * 8}
+            cell.save(tmp_path, result | {"best_nll_valid": nll - 20})
+        return {}
+
+    reproduce("solvers", "quick", 2, tmp_path, run_cells)
+    found = json.loads((tmp_path / "solvers" / "results.json").read_text())
+    (table,) = found["tables"]
+    for row in table["rows"]:
+        exact = row["solver"] == "explicit"
+        assert row["best"]["mean"] == pytest.approx(180.0 + (not exact))
+        assert row["last"]["mean"] == pytest.approx(200.0 + (not exact))
+        for cost in (row["best_cost"], row["last_cost"]):
+            assert cost is None if exact else (cost["mean"], cost["high"]) == (1, 1)

@@ -9,7 +9,7 @@ from typing import Any
 from hyperirl.experiments.numbers import mean_of, over_seeds
 from hyperirl.experiments.outcome import Table
 from hyperirl.experiments.titles import HEADINGS
-from hyperirl.report.reading import Group, estimate, group_runs, read_runs
+from hyperirl.report.reading import NOT_SETTINGS, Group, estimate, group_runs, read_runs
 from hyperirl.runs import RunError
 
 _NUMBERS = (
@@ -62,7 +62,9 @@ def _differing(groups: Sequence[Group]) -> list[str]:
     configs = [group.runs[0].config for group in groups]
     names = dict.fromkeys(name for config in configs for name in config)
     values = lambda name: {json.dumps(config.get(name)) for config in configs}
-    return [name for name in names if name != "seed" and len(values(name)) > 1]
+    return [
+        name for name in names if name not in NOT_SETTINGS and len(values(name)) > 1
+    ]
 
 
 def _row(group: Group, differing: Sequence[str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ Name = Literal[
     "estimators",
     "damping",
     "sketch-size",
+    "solvers",
     "efficiency",
     "final-performance",
     "curves",

@@ -14,7 +14,7 @@ from hyperirl.runs import RunError, RunFolder
 from hyperirl.verdict import warnings_of
 
 # Which of these a run has does not make it another experiment.
-_NOT_SETTINGS = ("seed", "out", "name", "overwrite")
+NOT_SETTINGS = ("seed", "test_seed", "out", "name", "overwrite")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     """Groups in the order in which their first runs were given."""
     gathered: dict[str, list[Run]] = {}
     for run in runs:
-        settings = {k: v for k, v in run.config.items() if k not in _NOT_SETTINGS}
+        settings = {k: v for k, v in run.config.items() if k not in NOT_SETTINGS}
         gathered.setdefault(repr(sorted(settings.items())), []).append(run)
     groups = list(gathered.values())
     labels = [_label(group) for group in groups]
