@@ -12,6 +12,7 @@ from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
 from hyperirl import describing
 from hyperirl.networks import MLP, Normalizer, linear_map
+from hyperirl.policies.actor import AbstractActor
 from hyperirl.policies.distributions import AbstractDistribution
 from hyperirl.policies.heads import (
     AbstractHead,
@@ -24,7 +25,7 @@ from hyperirl.steps import Numbers, each_step
 from hyperirl.trajectories import Trajectories, steps_taken
 
 
-class AbstractPolicy(eqx.Module):
+class AbstractPolicy(AbstractActor):
     """Anything differentiable that gives a distribution over actions.
 
     A class of your own writes `distribution` for one observation. The other methods
@@ -35,22 +36,9 @@ class AbstractPolicy(eqx.Module):
     def distribution(self, observation: Float[Array, " obs"]) -> AbstractDistribution:
         """The distribution over actions for one observation."""
 
-    # Not `Numbers`: an override need not take more than rollouts give it.
     def sample(self, observation: Any, *, key: PRNGKeyArray) -> Array:
         """An action for every observation."""
         return each_step("policy", _sample, self, observation, key=key)
-
-    def draw_noise(self, *, key: PRNGKeyArray) -> Array:
-        """What `act` needs to choose an action; here the key, to be used then.
-
-        Hashing is many tiny operations, so a rollout calls this for all its steps at
-        once, before it takes the first.
-        """
-        return key
-
-    def act(self, observation: Float[Array, " obs"], noise: Array) -> Array:
-        """The action `sample` would choose with the key that the noise is from."""
-        return self.sample(observation, key=noise)
 
     def log_prob(self, observation: Numbers, action: Numbers) -> Float[Array, "*batch"]:
         """The log-probability (or log-density) of every action."""
