@@ -57,6 +57,28 @@ def stationary_agent(stationary) -> Trajectories:
     return _each_as_often_as_likely(stationary, 1, 16)
 
 
+@pytest.fixture(scope="module")
+def ending() -> Tabular:
+    """Three states, two actions; every episode is over after three steps at most."""
+    transitions = np.zeros((3, 2, 3))
+    transitions[0] = [[0, 0.5, 0.5], [0, 1, 0]]
+    transitions[1] = [[0, 0, 1], [0, 0, 0.5]]
+    return Tabular(
+        transitions=jnp.asarray(transitions),
+        rewards=jnp.zeros((3, 2)),
+        initial=jnp.array([0.5, 0.5, 0.0]),
+        horizon=HORIZON,
+    )
+
+
+@pytest.fixture(scope="module")
+def complete_episodes(ending) -> Trajectories:
+    """Of the uniform policy, each as often as it is likely: none of them is cut."""
+    episodes = _each_as_often_as_likely(ending, HORIZON, 2**8)
+    assert episodes.terminated.all()
+    return episodes
+
+
 def _each_as_often_as_likely(mdp: Tabular, horizon: int, total: int) -> Trajectories:
     """All episodes of the uniform policy; `total` of them are exact averages."""
     episodes, chances = exact.tabular.enumerate_episodes(

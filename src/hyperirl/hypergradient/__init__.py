@@ -10,6 +10,7 @@ from hyperirl.hypergradient.estimate import Diagnostics as Diagnostics
 from hyperirl.hypergradient.estimate import Estimate as Estimate
 from hyperirl.hypergradient.estimate import Fisher as Fisher
 from hyperirl.hypergradient.exact import Exact as Exact
+from hyperirl.hypergradient.exact import MaxEnt as MaxEnt
 from hyperirl.hypergradient.natural import NaturalStep as NaturalStep
 from hyperirl.hypergradient.outer import outer_gradient as outer_gradient
 from hyperirl.hypergradient.outer import outer_loss as outer_loss
