@@ -149,13 +149,25 @@ def implicit_estimate(
         b = cross.weights(policy, part, problem, solution.v)
         return weighted_reward_gradient(reward, part, problem, b)
 
-    h = product(agent)
+    return judged(product, reward, expert, agent, problem, solution.info)
+
+
+def judged(
+    gradient: Callable[[Trajectories], PyTree[Array]],
+    reward: Callable,
+    expert: Trajectories,
+    agent: Trajectories,
+    problem: Problem,
+    solve: Info | None = None,
+) -> Estimate:
+    """`gradient(agent)`, and how far it can be believed."""
+    h = gradient(agent)
     reference = ml_irl_gradient(reward, expert, agent, problem)
     diagnostics = Diagnostics(
         norm=norm(h),
-        snr=signal_to_noise(jax.vmap(product)(halves(agent))),
+        snr=signal_to_noise(jax.vmap(gradient)(halves(agent))),
         ml_irl_cosine=cosine(h, reference),
-        solve=solution.info,
+        solve=solve,
     )
     return Estimate(h, diagnostics)
 

@@ -26,12 +26,9 @@ from jaxtyping import Array, Float, PyTree
 from hyperirl.hypergradient.cross import critic_weights
 from hyperirl.hypergradient.estimate import (
     AbstractEstimator,
-    Diagnostics,
     Estimate,
     cosine,
-    ml_irl_gradient,
-    norm,
-    signal_to_noise,
+    judged,
     weighted_reward_gradient,
 )
 from hyperirl.lstd import Features
@@ -40,7 +37,6 @@ from hyperirl.problem import Problem
 from hyperirl.trajectories import (
     Trajectories,
     discount_weights,
-    halves,
     steps_taken,
 )
 
@@ -61,14 +57,7 @@ class SoftBellman(AbstractEstimator):
         problem: Problem,
     ) -> tuple[Estimate, tuple[()]]:
         gradient = lambda part: self.gradient(policy, reward, expert, part, problem)
-        h = gradient(agent)
-        diagnostics = Diagnostics(
-            norm=norm(h),
-            snr=signal_to_noise(jax.vmap(gradient)(halves(agent))),
-            ml_irl_cosine=cosine(h, ml_irl_gradient(reward, expert, agent, problem)),
-            solve=None,
-        )
-        return Estimate(h, diagnostics), state
+        return judged(gradient, reward, expert, agent, problem), state
 
     def gradient(
         self,
