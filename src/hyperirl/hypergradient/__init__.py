@@ -15,6 +15,7 @@ from hyperirl.hypergradient.natural import NaturalStep as NaturalStep
 from hyperirl.hypergradient.outer import outer_gradient as outer_gradient
 from hyperirl.hypergradient.outer import outer_loss as outer_loss
 from hyperirl.hypergradient.outer import policy_nll as policy_nll
+from hyperirl.hypergradient.parl import PARL as PARL
 from hyperirl.hypergradient.penalty import Penalty as Penalty
 from hyperirl.hypergradient.running_fisher import RunningFisher as RunningFisher
 from hyperirl.hypergradient.soft_bellman import SoftBellman as SoftBellman
