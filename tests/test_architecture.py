@@ -16,7 +16,7 @@ LAYERS = [
     {"curvature", "environments"},
     {"policies", "rewards"},
     {"cloning", "rollout", "saving"},
-    {"exact"},
+    {"exact", "export"},
     {"lstd", "scores"},
     {"inner"},
     {"demos"},

@@ -15,6 +15,7 @@ from hyperirl._jax import enable_compilation_cache
 from hyperirl.cli.compare import Compare
 from hyperirl.cli.demos import Demos
 from hyperirl.cli.evaluate import Evaluate
+from hyperirl.cli.export import Export
 from hyperirl.cli.learn import Learn, Resume
 from hyperirl.cli.report import Report
 from hyperirl.cli.reproduce import Reproduce
@@ -28,6 +29,7 @@ Command = (
     | Annotated[Resume, tyro.conf.subcommand("resume")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
