@@ -19,6 +19,7 @@ from hyperirl.cli.export import Export
 from hyperirl.cli.learn import Learn, Resume
 from hyperirl.cli.report import Report
 from hyperirl.cli.reproduce import Reproduce
+from hyperirl.cli.score import Score
 from hyperirl.cli.sweep import Sweep
 from hyperirl.cli.train import Train
 from hyperirl.cli.version import Version
@@ -30,6 +31,7 @@ Command = (
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Export, tyro.conf.subcommand("export")]
+    | Annotated[Score, tyro.conf.subcommand("score")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
