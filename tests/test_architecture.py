@@ -17,7 +17,7 @@ LAYERS = [
     {"policies", "rewards"},
     {"cloning", "rollout", "saving"},
     {"exact", "export"},
-    {"lstd", "scores", "wrappers"},
+    {"films", "lstd", "scores", "wrappers"},
     {"inner"},
     {"demos"},
     {"hypergradient"},

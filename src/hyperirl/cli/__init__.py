@@ -17,6 +17,7 @@ from hyperirl.cli.demos import Demos
 from hyperirl.cli.evaluate import Evaluate
 from hyperirl.cli.export import Export
 from hyperirl.cli.learn import Learn, Resume
+from hyperirl.cli.play import Play
 from hyperirl.cli.report import Report
 from hyperirl.cli.reproduce import Reproduce
 from hyperirl.cli.score import Score
@@ -30,6 +31,7 @@ Command = (
     | Annotated[Resume, tyro.conf.subcommand("resume")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Score, tyro.conf.subcommand("score")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
