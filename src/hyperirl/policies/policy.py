@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
 from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
 from hyperirl import describing
@@ -44,6 +46,36 @@ class AbstractPolicy(AbstractActor):
         """The log-probability (or log-density) of every action."""
         return each_step("policy", _log_prob, self, observation, action)
 
+    def predict(
+        self,
+        observation: Numbers,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+        *,
+        key: PRNGKeyArray | None = None,
+    ) -> tuple[np.ndarray, Any]:
+        """An action for every observation in NumPy, and the state as it was given.
+
+        As in Stable-Baselines3, so that its tools can play a policy.
+
+        Args:
+            observation: One, or many.
+            state: Handed back; these policies remember nothing.
+            episode_start: Not looked at, for the same reason.
+            deterministic: Whether to take the likeliest choice, or the middle of a
+                Gaussian, in place of a draw.
+            key: For the draw; by default from NumPy's global generator, which
+                Stable-Baselines3 seeds.
+        """
+        if deterministic:
+            actions = np.asarray(each_step("policy", _mode, self, observation))
+        else:
+            key = jr.key(np.random.randint(2**31)) if key is None else key
+            actions = np.asarray(self.sample(observation, key=key))
+        integers = np.issubdtype(actions.dtype, np.integer)
+        return actions.astype(np.int64) if integers else actions, state
+
     def entropy(self, observation: Numbers) -> Float[Array, "*batch"]:
         """The entropy of the distribution over actions, for every observation."""
         return each_step("policy", _entropy, self, observation)
@@ -61,6 +93,10 @@ class AbstractPolicy(AbstractActor):
 
 def _sample(policy: AbstractPolicy, observation: Array, key: PRNGKeyArray) -> Array:
     return policy.distribution(observation).sample(key=key)
+
+
+def _mode(policy: AbstractPolicy, observation: Array) -> Array:
+    return policy.distribution(observation).mode()
 
 
 def _log_prob(policy: AbstractPolicy, observation: Array, action: Array) -> Array:

@@ -61,7 +61,7 @@ def save_arrays(
             f"and dictionaries ({error}); convert arrays with `.tolist()`."
         ) from error
     members = {_METADATA: np.frombuffer(text.encode(), np.uint8)}
-    members |= {name: _to_numpy(leaf) for name, leaf in leaves.items()}
+    members |= named_arrays(tree)
     atomic.write_bytes(Path(path), _archive(members))
 
 
@@ -85,6 +85,11 @@ def load_arrays(path: str | Path, like: PyTree) -> PyTree:
     arrays, rest = eqx.partition(like, _is_stored)
     put = lambda place, leaf: loaded[_name(place)]
     return eqx.combine(jax.tree_util.tree_map_with_path(put, arrays), rest)
+
+
+def named_arrays(tree: PyTree) -> dict[str, np.ndarray]:
+    """The arrays of a tree as `save_arrays` names and stores them."""
+    return {name: _to_numpy(leaf) for name, leaf in _named_leaves(tree).items()}
 
 
 def load_metadata(path: str | Path) -> dict[str, Any]:
