@@ -85,6 +85,8 @@ def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     members = archive.infolist()
     if len(members) > _MAX_MEMBERS:
         raise ArchiveError(f"there are {len(members)} arrays in it")
+    if not all(member.filename.isprintable() for member in members):
+        raise ArchiveError("an array has a name that cannot be printed")
     if len({_name(member) for member in members}) != len(members):
         raise ArchiveError("an array is in it twice")
     return members

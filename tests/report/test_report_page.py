@@ -151,9 +151,7 @@ def test_values_that_are_not_finite_or_not_numbers_are_left_out(make_run, tmp_pa
     run = RunFolder.open(make_run(steps=0, evaluation={"policy_nll": "unknown"}))
     for step in range(5):
         snr = math.nan if step == 2 else 0.0
-        run.append_metrics(
-            {"step": step, "snr": snr, "damping": "high", "h_norm": None}
-        )
+        run.append_metrics({"step": step, "snr": snr, "damping": 1e200, "h_norm": None})
     charts = _charts(_parse(write_report([run.path], tmp_path / "report.html")))
     assert "Signal to noise" in charts
     assert not {"Damping", "Norm of the hypergradient"} & set(charts)
@@ -223,5 +221,5 @@ def test_the_command_refuses_what_is_not_a_run(tmp_path, capsys):
 def test_a_torn_line_and_an_unknown_key_do_no_harm(make_run, tmp_path):
     run = make_run(steps=3)
     with open(run / "metrics.jsonl", "a") as file:
-        file.write(json.dumps({"step": 4, "unknown": [1]}) + '\n{"st')
+        file.write(json.dumps({"step": 4, "unknown": 1}) + '\n{"st')
     _parse(write_report([run], tmp_path / "report.html"))

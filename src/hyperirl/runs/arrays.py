@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from hyperirl import archive
-from hyperirl.runs import atomic
+from hyperirl.runs import atomic, documents
 
 FORMAT = "hyperirl arrays"
 VERSION = 1
@@ -176,10 +176,11 @@ def _read_description(path: Path) -> dict[str, Any]:
             "read; write it again with less."
         )
     try:
-        described = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        described = documents.parse(text)
+    except ValueError as error:
         raise ArraysError(
-            f"{path} has metadata that is not JSON ({error}); write it again."
+            f"{path} has metadata that is not JSON to be used ({error}); write it "
+            "again."
         ) from error
     if not isinstance(described, dict) or described.get("format") != FORMAT:
         raise ArraysError(
