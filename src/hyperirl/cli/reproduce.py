@@ -25,7 +25,7 @@ class Reproduce:
         hyperirl reproduce identities
         hyperirl reproduce damping --budget standard --workers 2
         hyperirl reproduce all --budget quick --out results/quick
-        hyperirl reproduce final-performance --budget full --ray 10.0.0.1:6379
+        hyperirl reproduce curves --budget full --ray HOST:6379 --trust-cluster
     """
 
     name: Annotated[Name | Literal["all"], tyro.conf.Positional]
@@ -41,7 +41,9 @@ class Reproduce:
     """Processes at a time; one a core by default. Timed experiments use one."""
     ray: tuple[str, ...] | None = None
     """Run on Ray instead: on a cluster, if its address is given, or on one started
-    here."""
+    here, which only this machine can reach."""
+    trust_cluster: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Join the cluster at that address although its machines could run code here."""
 
     def run(self) -> None:
         """Does one or all, and says where the results are."""
@@ -51,7 +53,9 @@ class Reproduce:
         try:
             for name in NAMES if self.name == "all" else (self.name,):
                 began = time.monotonic()
-                run_cells = cell_runner(self.out, self.workers, self.ray, name)
+                run_cells = cell_runner(
+                    self.out, self.workers, self.ray, name, trusted=self.trust_cluster
+                )
                 failed = reproduce(name, self.budget, seeds, self.out, run_cells)
                 table = (self.out / name / "table.md").read_text()
                 print(f"\n{table}\n{name}: {time.monotonic() - began:.0f} s.")

@@ -40,7 +40,9 @@ class Sweep:
     """Processes at a time; one a core by default."""
     ray: tuple[str, ...] | None = None
     """Run on Ray instead: on a cluster, if its address is given, or on one started
-    here."""
+    here, which only this machine can reach."""
+    trust_cluster: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Join the cluster at that address although its machines could run code here."""
 
     def run(self) -> None:
         """Does what is not done yet, then compares."""
@@ -52,7 +54,9 @@ class Sweep:
         done = finished(cells, self.out)
         left = [cell for cell in cells if cell.id not in done]
         print(f"{len(cells)} runs, {len(done)} of them done before, in {self.out}")
-        run_cells = cell_runner(self.out, self.workers, self.ray, "sweep")
+        run_cells = cell_runner(
+            self.out, self.workers, self.ray, "sweep", trusted=self.trust_cluster
+        )
         try:
             failed = run_cells(left, False) if left else {}
         except KeyboardInterrupt:
