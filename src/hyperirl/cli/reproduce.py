@@ -19,7 +19,7 @@ class Reproduce:
 
     Writes OUT/NAME/results.json, table.md, figure.svg and figure.png, and adds to
     OUT/report.html. What is finished is not run again, so the same command goes on
-    after it was stopped.
+    after it was stopped. The exit code is 1 if cells failed.
 
     For example:
         hyperirl reproduce identities
@@ -50,6 +50,7 @@ class Reproduce:
         seeds = SEEDS[self.budget] if self.seeds is None else self.seeds
         if seeds < 1:
             raise ValueError(f"`--seeds` must be at least 1, got {seeds}.")
+        lost = 0
         try:
             for name in NAMES if self.name == "all" else (self.name,):
                 began = time.monotonic()
@@ -59,6 +60,7 @@ class Reproduce:
                 failed = reproduce(name, self.budget, seeds, self.out, run_cells)
                 table = (self.out / name / "table.md").read_text()
                 print(f"\n{table}\n{name}: {time.monotonic() - began:.0f} s.")
+                lost += len(failed)
                 if failed:
                     print(
                         f"{len(failed)} cells failed; see {self.out / name / 'logs'}."
@@ -68,3 +70,5 @@ class Reproduce:
             print(f"Stopped; nothing finished is lost. Go on:  {command}")
             raise SystemExit(130) from None
         print(f"Everything so far is in {self.out / 'report.html'}")
+        if lost:
+            raise SystemExit(1)

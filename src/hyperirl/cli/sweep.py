@@ -17,7 +17,7 @@ class Sweep:
     """Learn with all combinations of some settings, each with several seeds.
 
     Runs are kept in OUT/runs. What is finished is not run again, so the same command
-    goes on after it was stopped.
+    goes on after it was stopped. The exit code is 1 if runs failed.
 
     For example:
         hyperirl sweep --env lqr --set damping=0.1,1 --seeds 3 --out runs/damping
@@ -63,11 +63,13 @@ class Sweep:
             command = shlex.join(["hyperirl", *sys.argv[1:]])
             print(f"Stopped; nothing finished is lost. Go on:  {command}")
             raise SystemExit(130) from None
-        if failed:
-            print(f"{len(failed)} runs failed; their last words: {self.out / 'logs'}")
         if len(failed) < len(cells):
             print_comparison([self.out])
-        print(f"Compare again:  hyperirl compare {self.out}")
+            print(f"Compare again:  hyperirl compare {self.out}")
+        if failed:
+            last_words = f"their last words: {self.out / 'logs'}"
+            print(f"{len(failed)} of {len(cells)} runs failed; {last_words}")
+            raise SystemExit(1)
 
 
 def print_comparison(paths: list[Path]) -> None:
