@@ -11,6 +11,7 @@ ROOT = pathlib.Path(hyperirl.__file__).parent
 
 # Lowest first: a module may import those of earlier rows, and not of its own.
 LAYERS = [
+    {"archive"},
     {"_jax", "describing", "metrics", "options", "problem", "runs", "spaces"},
     {"progress", "trajectories"},
     {"networks", "steps", "verdict"},
@@ -32,7 +33,7 @@ LAYERS = [
 RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 # Stricter than the order.
-ONLY = {"curvature": set(), "report": {"metrics", "runs", "verdict"}}
+ONLY = {"curvature": {"archive"}, "report": {"metrics", "runs", "verdict"}}
 NEVER = {"evaluation": {"hypergradient"}}
 
 
