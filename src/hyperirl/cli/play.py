@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 if TYPE_CHECKING:
-    from hyperirl.environments import AbstractEnvironment
     from hyperirl.films import Format
     from hyperirl.runs import RunFolder
 
@@ -26,6 +25,8 @@ class Play:
     out: Path | None = None
     """The file to write: .gif, .mp4 or .png (a still); film.gif in the folder of the
     run by default."""
+    env: str | None = None
+    """The environment, if the run was started with one of your own."""
     seed: int = 0
     """Decides where the episode starts, and what chance does."""
     greedy: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -37,7 +38,7 @@ class Play:
 
     def run(self) -> None:
         """Says how long the episode was, and where the film is."""
-        from hyperirl import saving
+        from hyperirl.learning import subject_of
         from hyperirl.runs import RunFolder, atomic
 
         folder = RunFolder.open(self.folder)
@@ -46,12 +47,13 @@ class Play:
         self._check(folder, out)
         from hyperirl.films import episode_film, play
 
-        environment = _environment(folder)
-        policy, reward = saving.load_policy(folder.policy_path), None
-        if folder.reward_path.exists():
-            reward = saving.load_reward(folder.reward_path)
-        episode = play(environment, policy, reward, seed=self.seed, greedy=self.greedy)
-        film = episode_film(environment, episode, format=format, max_frames=self.frames)
+        run = subject_of(folder, task=self.env)
+        episode = play(
+            run.environment, run.policy, run.reward, seed=self.seed, greedy=self.greedy
+        )
+        film = episode_film(
+            run.environment, episode, format=format, max_frames=self.frames
+        )
         atomic.write_bytes(out, film)
         print(f"Played an episode of {episode.num_steps} steps. Wrote {out}.")
 
@@ -82,15 +84,3 @@ def _format(out: Path) -> "Format":
         if out.suffix == f".{format}":
             return format
     raise ValueError(f"{out} is no film; give a .gif, a .mp4 or a .png file.")
-
-
-def _environment(folder: "RunFolder") -> "AbstractEnvironment":
-    """That of the run, with the options its demonstrations were collected with."""
-    from hyperirl import demos, environments
-
-    kept = folder.path / "demos.npz"
-    if kept.exists():
-        found = demos.environment_of(demos.load(kept).provenance)
-        if found is not None:
-            return found
-    return environments.make(folder.config["env"])

@@ -5,6 +5,7 @@ from hyperirl.learning.config import complete as complete
 from hyperirl.learning.config import from_json as from_json
 from hyperirl.learning.config import shown_steps as shown_steps
 from hyperirl.learning.evaluating import evaluate as evaluate
+from hyperirl.learning.evaluating import subject_of as subject_of
 from hyperirl.learning.given import Given as Given
 from hyperirl.learning.learn import AnyTask as AnyTask
 from hyperirl.learning.learn import create_folder as create_folder

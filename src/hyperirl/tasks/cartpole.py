@@ -40,7 +40,7 @@ def _task(name: str, environment: CartPole, options: Options, budget: int) -> Ta
 
 def cartpole(**changes) -> Task:
     """The episode ends when the pole falls."""
-    options = Options(temperature=0.1, inner_updates=6)
+    options = Options(temperature=0.1, trust_region=False, step_kl=0.3, inner_updates=6)
     return _task("cartpole", CartPole(**changes), options, 1_000_000)
 
 
@@ -53,6 +53,11 @@ def cartpole_fixed(**changes) -> Task:
     settings: dict[str, Any] = {"terminates": False} | changes
     environment = CartPole(**settings)
     options = Options(
-        temperature=0.1, natural=False, demo_starts=0.63, lost_starts=0.07
+        temperature=0.1,
+        natural=False,
+        trust_region=False,
+        step_kl=0.3,
+        demo_starts=0.63,
+        lost_starts=0.07,
     )
     return _task("cartpole-fixed", environment, options, 4_000_000)

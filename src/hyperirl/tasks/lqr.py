@@ -16,9 +16,6 @@ from hyperirl.tasks.variants import scaled
 _OPTIONS = Options(
     temperature=0.1,
     steps=30,
-    natural=True,
-    trust_region=True,
-    step_kl=0.5,
     policy_hidden=(64, 64),
     normalize=False,
     squash=False,

@@ -32,7 +32,9 @@ def pendulum(**changes) -> Task:
     return Task(
         environment,
         "pendulum",
-        options=Options(temperature=1.0, natural=False),
+        options=Options(
+            temperature=1.0, natural=False, trust_region=False, step_kl=0.3
+        ),
         budget=4_000_000,
         demos="pendulum",
         variants=_variants,

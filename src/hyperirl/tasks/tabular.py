@@ -10,9 +10,6 @@ from hyperirl.tasks.task import Task
 _OPTIONS = Options(
     temperature=0.1,
     steps=30,
-    natural=True,
-    trust_region=True,
-    step_kl=0.5,
     policy_hidden=(),
     reward="table",
     damping=0.1,
