@@ -28,7 +28,8 @@ class Parking(AbstractEnvironment):
     def advance(self, state, action, *, key):
         position, speed = state
         speed = jnp.clip(speed + 0.2 * (action - 1).astype(jnp.float32), -1.0, 1.0)
-        return jnp.stack([position + 0.2 * speed, speed]), jnp.asarray(False)
+        position = jnp.clip(position + 0.2 * speed, -2.0, 2.0)  # The road has two ends.
+        return jnp.stack([position, speed]), jnp.asarray(False)
 
     # Optional. The expert below is trained on it; learning never looks at it.
     def reward(self, observation, action):

@@ -11,14 +11,15 @@ ROOT = pathlib.Path(hyperirl.__file__).parent
 
 # Lowest first: a module may import those of earlier rows, and not of its own.
 LAYERS = [
+    {"archive"},
     {"_jax", "describing", "metrics", "options", "problem", "runs", "spaces"},
     {"progress", "trajectories"},
     {"networks", "steps", "verdict"},
     {"curvature", "environments"},
     {"policies", "rewards", "tasks"},
     {"cloning", "rollout", "saving"},
-    {"exact"},
-    {"lstd", "scores"},
+    {"exact", "export"},
+    {"films", "lstd", "scores", "wrappers"},
     {"inner"},
     {"demos"},
     {"hypergradient"},
@@ -32,7 +33,7 @@ LAYERS = [
 RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 
 # Stricter than the order.
-ONLY = {"curvature": set(), "report": {"metrics", "runs", "verdict"}}
+ONLY = {"curvature": {"archive"}, "report": {"metrics", "runs", "verdict"}}
 NEVER = {"evaluation": {"hypergradient"}}
 
 

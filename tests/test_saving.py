@@ -414,8 +414,12 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path, getkey, change, words):
         (_set("architecture", "new", 1), "`new` is not known"),
         (_set("architecture", "clamp", "2"), "`clamp` is 2"),
         (_set("architecture", "clamp", -1.0), "clamp"),
-        (_set("architecture", "clamp", float("inf")), "`clamp` is inf"),
-        (_set("architecture", "clamp", float("nan")), "`clamp` is nan"),
+        (_set("architecture", "clamp", float("inf")), "Infinity is not a JSON number"),
+        (_set("architecture", "clamp", float("nan")), "NaN is not a JSON number"),
+        (
+            _set("architecture", "clamp", 1e200),
+            "`clamp` is 1e\\+200, which is too large",
+        ),
         (_set("architecture", "kind", "table"), "in place of a description"),
         (_set("architecture", "num_actions", 0), "does not map"),
         (_set("architecture", "num_actions", True), "`num_actions` is True"),
@@ -451,6 +455,15 @@ def test_rewards_that_are_not_finite_are_refused(tmp_path):
         load_reward(path)
 
 
+def test_a_scale_of_zero_is_refused(tmp_path, getkey):
+    reward = MLPReward(MLP((5, 4, 1), key=getkey()), 2, NORMALIZER)
+    path = save_reward(reward, tmp_path / "reward")
+    zero = {"tree.normalizer.scale": np.array([1, 0, 1], np.float32)}
+    _rewrite(path, lambda _: None, **zero)
+    with pytest.raises(SavingError, match="a scale that is not positive"):
+        load_reward(path)
+
+
 @pytest.mark.parametrize(
     "change, words",
     [
@@ -461,7 +474,8 @@ def test_rewards_that_are_not_finite_are_refused(tmp_path):
         (_set("architecture", "head", "bounds", [None, 1]), "only into a finite box"),
         (_set("architecture", "head", "bounds", [5, -5]), "`bounds` are"),
         (_set("architecture", "head", "bounds", [0, "1"]), "`bounds` is"),
-        (_set("architecture", "head", "bounds", [0, float("inf")]), "`bounds` is"),
+        (_set("architecture", "head", "bounds", [0, float("inf")]), "Infinity is not"),
+        (_set("architecture", "head", "bounds", [0, 1e200]), "`bounds` is"),
         (_set("architecture", "head", "bounds", [0, 1, 2]), "`bounds` is"),
         (
             _set("architecture", "head", "log_scale_bounds", [2, -10]),

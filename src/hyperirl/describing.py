@@ -20,6 +20,7 @@ import jax.numpy as jnp
 OWN = "own"
 _DTYPES = ("float32", "float64")
 _MAX_SIZE = 10**7
+_MAX_NUMBER = 1e30  # Its square is still finite in `float64`, and it in `float32`.
 _MAX_LENGTH = 100
 
 M = TypeVar("M", bound=eqx.Module)
@@ -84,7 +85,7 @@ class Fields:
         value = self._values.pop(name)
         if not _is_plain(value, *types):
             raise ValueError(f"`{name}` is {_short(value)}")
-        if isinstance(value, int) and abs(value) > _MAX_SIZE:
+        if _is_too_large(value):
             raise ValueError(f"`{name}` is {_short(value)}, which is too large")
         return value
 
@@ -101,7 +102,7 @@ class Fields:
         """Two numbers; None in place of one is no bound on that side."""
         ends = self.take(name, list)
         plain = all(_is_plain(end, int, float, type(None)) for end in ends)
-        if len(ends) != 2 or not plain:
+        if len(ends) != 2 or not plain or any(map(_is_too_large, ends)):
             raise ValueError(f"`{name}` is {_short(ends)}")
         low, high = ends
         return (
@@ -179,6 +180,12 @@ def _is_plain(value: Any, *types: type) -> bool:
     if isinstance(value, float) and not math.isfinite(value):
         return False
     return isinstance(value, types)
+
+
+def _is_too_large(value: Any) -> bool:
+    if isinstance(value, float):
+        return abs(value) > _MAX_NUMBER
+    return isinstance(value, int) and abs(value) > _MAX_SIZE
 
 
 def _short(value: Any) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 Row = Mapping[str, Any]
+_REASON = 1e100  # Sums and squares of what is below it are finite.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +30,11 @@ class Metric:
     log: bool = False  # Whether it spans orders of magnitude.
 
     def column(self, rows: Sequence[Row]) -> np.ndarray:
-        """Its value in each row; NaN where it was not recorded."""
+        """Its value in each row; NaN where it was not recorded, or is beyond reason."""
         values = [row.get(self.name) for row in rows]
         known = [v if isinstance(v, int | float) else math.nan for v in values]
-        return np.array(known, float)
+        column = np.array(known, float)
+        return np.where(np.abs(column) < _REASON, column, np.nan)
 
 
 class Gap(Metric):

@@ -127,7 +127,8 @@ class Options:
     """Double the trajectories when the signal drowns in noise, and run the inner solver
     again while it is far from the optimum."""
 
-    def __post_init__(self):
+    def check(self) -> None:
+        """One sentence if a setting is impossible."""
         for name, value in self.said().items():
             check_setting(name, value)
         shares = self.demo_starts or 0.0, self.lost_starts or 0.0

@@ -9,7 +9,7 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from hyperirl.environments import AbstractEnvironment
-from hyperirl.policies import AbstractPolicy
+from hyperirl.policies import AbstractActor
 from hyperirl.trajectories import Trajectories
 
 _GROUPS, _GROUP_SIZE = 4, 128  # Fewer episodes a group are not worth the threads.
@@ -18,7 +18,7 @@ _GROUPS, _GROUP_SIZE = 4, 128  # Fewer episodes a group are not worth the thread
 @eqx.filter_jit
 def rollout(
     environment: AbstractEnvironment,
-    policy: AbstractPolicy,
+    policy: AbstractActor,
     num_episodes: int,
     *,
     key: PRNGKeyArray,
@@ -95,7 +95,7 @@ def rollout(
     return Trajectories(observations, actions, mask, ~alive, rewards)
 
 
-def _choose_in_groups(policy: AbstractPolicy, num_episodes: int) -> Callable:
+def _choose_in_groups(policy: AbstractActor, num_episodes: int) -> Callable:
     """The actions for many observations, by as many copies of the policy as groups.
 
     On CPU, XLA gives the products of a batch of matrices to all cores, and a single

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from hyperirl.curvature import AbstractRows, AutodiffRows, Factor, FactoredRows
 from hyperirl.networks import partition
-from hyperirl.policies import AbstractPolicy, Policy
+from hyperirl.policies import AbstractPolicy, Policy, log_probs
 from hyperirl.problem import Problem
 from hyperirl.trajectories import Trajectories, discount_weights
 
@@ -49,11 +49,31 @@ def score_rows(
     parameters, rest = partition(policy)
     flat, unravel = ravel_pytree(parameters)
 
-    def log_probs(flat, step):
+    def of_steps(flat, step):
         policy = eqx.combine(unravel(flat), rest)
         return jax.vmap(policy.log_prob)(*step)
 
-    return AutodiffRows(log_probs, flat, weights.reshape(-1), _steps(trajectories))
+    return AutodiffRows(of_steps, flat, weights.reshape(-1), _steps(trajectories))
+
+
+def episode_rows(
+    policy: AbstractPolicy, trajectories: Trajectories, problem: Problem
+) -> Float[Array, "episodes dim"]:
+    """One row an episode, `sqrt(alpha / N) sum_t gamma^(t/2) grad log pi(a_t | s_t)`.
+
+    A score has mean zero given what came before, so products of two different steps
+    vanish in the mean: the rows' squares have the expectation `alpha F`, as those of
+    `score_rows` do, with more noise and far fewer of them.
+    """
+    parameters, rest = partition(policy)
+    flat, unravel = ravel_pytree(parameters)
+    weights = row_weights(trajectories, problem)
+
+    def total(flat, episode, weights):
+        one = jax.tree.map(lambda x: x[None], episode)
+        return weights @ log_probs(eqx.combine(unravel(flat), rest), one)[0]
+
+    return jax.vmap(jax.grad(total), (None, 0, 0))(flat, trajectories, weights)
 
 
 def row_weights(

@@ -57,13 +57,20 @@ def test_another_version_is_refused(path):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"extra": np.ones(1)}, "expected"),
-        ({"buffer": None}, "expected"),
+        ({"extra": np.ones(1)}, "`extra` is not expected"),
+        ({"buffer": None}, "there is no `buffer`"),
         ({"rule": np.asarray("other")}, "unknown rule"),
         ({"rows": np.ones(3)}, "damaged"),
         ({"rows": np.full((2, 6), np.nan)}, "not finite"),
         ({"rows": np.ones((2, 5))}, "do not fit"),
         ({"pending": np.asarray(99)}, "out of range"),
+        ({"pending": np.asarray(0)}, "more rows wait"),
+        ({"rows_refused": np.asarray(99)}, "counts are out of range"),
+        ({"rounding": np.asarray(-1.0)}, "counts are out of range"),
+        ({"rounding": np.asarray(1, np.longdouble)}, "`rounding` is float128"),
+        ({"rows": np.ones((0, 6)), "buffer": np.ones((0, 6))}, "out of range"),
+        ({"version": np.ones((2, 2))}, "has version"),
+        ({"rule": np.asarray(1)}, "unknown rule"),
     ],
 )
 def test_content_that_is_not_a_sketch_is_refused(path, changes, message):

@@ -4,11 +4,15 @@ What the cells really do is tested by their parts, and at toy size by the tests 
 workers: here it is the bookkeeping, in seconds.
 """
 
+import contextlib
 import json
 import random
+import sys
 
 import pytest
 
+from hyperirl import cli
+from hyperirl.cli import reproduce as command
 from hyperirl.experiments import (
     estimators,
     expert,
@@ -128,6 +132,32 @@ def test_a_failed_cell_is_told_and_the_rest_is_shown(pretend, tmp_path):
     failed = reproduce("damping", "quick", 1, tmp_path, fail_first)
     assert list(failed.values()) == ["killed"]
     assert "1 of them failed" in (tmp_path / "damping" / "table.md").read_text()
+
+
+def test_without_matplotlib_no_cell_is_run(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    run_cells = lambda *_: pytest.fail("a cell was run")
+    with pytest.raises(ValueError, match="need matplotlib"):
+        reproduce("damping", "quick", 1, tmp_path, run_cells)
+
+
+def test_the_command_tells_of_failed_cells_by_its_code(
+    pretend, tmp_path, monkeypatch, capsys
+):
+    run_cells, _ = pretend
+
+    def fail_first(cells, alone):
+        run_cells(cells[1:], alone)
+        return {cells[0].id: "killed"}
+
+    for runner, code in ((fail_first, 1), (run_cells, None)):
+        monkeypatch.setattr(command, "cell_runner", lambda *_, r=runner, **__: r)
+        options = ["--seeds", "1", "--out", str(tmp_path)]
+        with pytest.raises(SystemExit) if code else contextlib.nullcontext() as ended:
+            cli.main(["reproduce", "damping", *options])
+        assert code is None or ended.value.code == code
+        assert ("1 cells failed" in capsys.readouterr().out) == bool(code)
 
 
 def test_curves_and_transfer_share_the_runs_of_final_performance(pretend, tmp_path):

@@ -14,41 +14,13 @@ import pytest
 
 from hyperirl import exact
 from hyperirl.curvature import Explicit
-from hyperirl.hypergradient import MLIRL, Adjoint, Centred, Fisher, Raw
+from hyperirl.hypergradient import MLIRL, Centred, Fisher, Raw
 from hyperirl.hypergradient.cross import score_products
 from hyperirl.hypergradient.estimate import weighted_reward_gradient
-from hyperirl.lstd import input_normalizer, random_features
 from hyperirl.policies import softmax_table
 from hyperirl.rewards import TableReward
-from hyperirl.trajectories import Trajectories
 
 HORIZON = 3  # Of the `mdp`.
-
-
-@pytest.fixture(scope="module")
-def expert() -> Trajectories:
-    """A few demonstrations, inconsistent with the dynamics as finite ones are."""
-    key = jr.key(3)
-    states = jr.randint(key, (5, HORIZON + 1), 0, 2)
-    return Trajectories(
-        observations=jax.nn.one_hot(states, 2, dtype=jnp.float64),
-        actions=jr.randint(jr.key(4), (5, HORIZON), 0, 2, jnp.int32),
-        mask=jnp.ones((5, HORIZON), bool),
-        terminated=jnp.zeros(5, bool),
-    )
-
-
-@pytest.fixture(scope="module")
-def adjoint(mdp, everything) -> Adjoint:
-    features = random_features(
-        input_normalizer(everything),
-        mdp.action_space,
-        key=jr.key(0),
-        num_units=0,
-        polynomial=1,
-        dtype=jnp.float64,
-    )
-    return Adjoint(features, ridge=1e-13)
 
 
 def uniform():

@@ -3,14 +3,12 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 
 from hyperirl import exact
 from hyperirl.environments import LQR, CartPole
 from hyperirl.hypergradient import Exact, NaturalStep
-from hyperirl.lstd import input_normalizer, random_features
 from hyperirl.policies import softmax_table
 from hyperirl.rewards import TableReward
 
@@ -22,15 +20,7 @@ def reward(problem) -> TableReward:
 
 
 @pytest.fixture(scope="module")
-def natural(mdp, everything) -> NaturalStep:
-    features = random_features(
-        input_normalizer(everything),
-        mdp.action_space,
-        key=jr.key(0),
-        num_units=0,
-        polynomial=1,
-        dtype=jnp.float64,
-    )
+def natural(features) -> NaturalStep:
     return NaturalStep(features, damping=1e-2, ridge=1e-13)
 
 

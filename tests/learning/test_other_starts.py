@@ -59,4 +59,4 @@ def test_by_default_only_a_task_that_does_not_end_is_entered_lost():
 def test_shares_that_cannot_be_are_refused(shares):
     settings = dict(zip(("demo_starts", "lost_starts"), shares, strict=True))
     with pytest.raises(ValueError, match="are shares of all episodes|at least 0"):
-        Options(**settings)
+        Options(**settings).check()

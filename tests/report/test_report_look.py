@@ -1,5 +1,7 @@
 """The report in a real browser, where there is one."""
 
+import base64
+import hashlib
 import os
 import re
 import shutil
@@ -81,8 +83,15 @@ def test_the_page_answers_and_fits_a_phone(make_run, tmp_path):
     runs = [make_run("a"), make_run("b", method="ml-irl")]
     values = [RunFolder.open(run).metrics()[-1]["nll_valid"] for run in runs]
     page = write_report(runs, tmp_path / "report.html")
-    page.write_text(page.read_text().replace("</body>", f"{_TOUCH}</body>"))
+    text = page.read_text().replace("</body>", f"{_TOUCH}</body>")
+    page.write_text(text)
     size = "--window-size=390,800"
+    blocked = browse(page, tmp_path / "profile", size, "--dump-dom")
+    assert "The action has been blocked" in blocked.stderr  # It is not the page's own.
+    assert "<output>" not in blocked.stdout
+    digest = hashlib.sha256(_TOUCH[8:-9].encode()).digest()
+    ours = f"script-src 'sha256-{base64.b64encode(digest).decode()}' "
+    page.write_text(text.replace("script-src ", ours, 1))
     done = browse(page, tmp_path / "profile", size, "--dump-dom")
     assert "CONSOLE" not in done.stderr
     found = re.search("<output>(.*)</output>", done.stdout).group(1)

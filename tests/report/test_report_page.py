@@ -1,3 +1,5 @@
+import base64
+import hashlib
 import html.parser
 import json
 import math
@@ -151,12 +153,49 @@ def test_values_that_are_not_finite_or_not_numbers_are_left_out(make_run, tmp_pa
     run = RunFolder.open(make_run(steps=0, evaluation={"policy_nll": "unknown"}))
     for step in range(5):
         snr = math.nan if step == 2 else 0.0
-        run.append_metrics(
-            {"step": step, "snr": snr, "damping": "high", "h_norm": None}
-        )
+        run.append_metrics({"step": step, "snr": snr, "damping": 1e200, "h_norm": None})
     charts = _charts(_parse(write_report([run.path], tmp_path / "report.html")))
     assert "Signal to noise" in charts
     assert not {"Damping", "Norm of the hypergradient"} & set(charts)
+
+
+def _allowed(source, text):
+    """What a policy must say for the browser to take this content."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"{source} 'sha256-{base64.b64encode(digest).decode()}';"
+
+
+def test_the_page_may_run_its_own_script_and_load_nothing(make_run, pictures, tmp_path):
+    run = make_run(picture=pictures["matrices"])
+    out = write_report([run], tmp_path / "report.html")
+    text, page = out.read_text(), _parse(out)
+    (policy,) = [
+        a["content"] for t, a in page.tags if t == "meta" and "http-equiv" in a
+    ]
+    (style,) = re.findall("<style>(.*?)</style>", text, re.DOTALL)
+    (script,) = re.findall("<script>(.*?)</script>", text, re.DOTALL)
+    assert policy.startswith("default-src 'none';") and "unsafe" not in policy
+    assert _allowed("style-src", style) in policy
+    assert _allowed("script-src", script) in policy
+    names = {name for _, attributes in page.tags for name in attributes}
+    assert not {n for n in names if n == "style" or n.startswith("on")}
+
+
+def test_the_colors_of_a_matrix_are_in_the_style(make_run, pictures, tmp_path):
+    run = make_run(picture=pictures["matrices"])
+    text = write_report([run], tmp_path / "report.html").read_text()
+    cells = re.findall('<td class="(t[0-9]+)">([^<]*)</td>', text)
+    assert dict((number, tint) for tint, number in cells) | {"1": "t32"} == {
+        "1.02": "t32",
+        "0.05": "t17",
+        "0.11": "t18",
+        "1": "t32",
+        "0": "t16",
+        "−0.1": "t14",
+    }
+    assert all(f".{tint}{{background:#" in text for tint, _ in cells)
+    assert ".t32{background:#f5a45c}" in text and ".t0{background:#78b0e2}" in text
+    assert ".t16{background:#ffffff}" in text
 
 
 def test_a_picture_that_is_odd_does_not_cost_the_report(make_run, tmp_path):
@@ -223,5 +262,5 @@ def test_the_command_refuses_what_is_not_a_run(tmp_path, capsys):
 def test_a_torn_line_and_an_unknown_key_do_no_harm(make_run, tmp_path):
     run = make_run(steps=3)
     with open(run / "metrics.jsonl", "a") as file:
-        file.write(json.dumps({"step": 4, "unknown": [1]}) + '\n{"st')
+        file.write(json.dumps({"step": 4, "unknown": 1}) + '\n{"st')
     _parse(write_report([run], tmp_path / "report.html"))

@@ -15,9 +15,12 @@ from hyperirl._jax import enable_compilation_cache
 from hyperirl.cli.compare import Compare
 from hyperirl.cli.demos import Demos
 from hyperirl.cli.evaluate import Evaluate
+from hyperirl.cli.export import Export
 from hyperirl.cli.learn import Learn, Resume
+from hyperirl.cli.play import Play
 from hyperirl.cli.report import Report
 from hyperirl.cli.reproduce import Reproduce
+from hyperirl.cli.score import Score
 from hyperirl.cli.sweep import Sweep
 from hyperirl.cli.train import Train
 from hyperirl.cli.version import Version
@@ -28,6 +31,9 @@ Command = (
     | Annotated[Resume, tyro.conf.subcommand("resume")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Play, tyro.conf.subcommand("play")]
+    | Annotated[Export, tyro.conf.subcommand("export")]
+    | Annotated[Score, tyro.conf.subcommand("score")]
     | Annotated[Sweep, tyro.conf.subcommand("sweep")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]

@@ -19,15 +19,30 @@ if TYPE_CHECKING:
 
 
 def cell_runner(
-    out: Path, workers: int | None, ray: tuple[str, ...] | None, title: str
+    out: Path,
+    workers: int | None,
+    ray: tuple[str, ...] | None,
+    title: str,
+    *,
+    trusted: bool = False,
 ) -> Callable[[Sequence["Cell"], bool], Mapping[str, str]]:
-    """Runs cells in processes, or on Ray; returns why some failed, by their ids."""
+    """Runs cells in processes, or on Ray; returns why some failed, by their ids.
+
+    Args:
+        out: The folder of all experiments.
+        workers: Processes at a time; one a core by default.
+        ray: The address of a cluster; empty to start one here, `None` for processes.
+        title: Of the bar.
+        trusted: Whether the cluster may run code here.
+    """
+    from hyperirl.experiments.cluster import check_trusted
     from hyperirl.experiments.pool import default_workers
 
     if workers is not None and workers < 1:
         raise ValueError(f"`--workers` must be at least 1, got {workers}.")
     if ray is not None and len(ray) > 1:
         raise ValueError(f"`--ray` takes one address, got {' '.join(ray)}.")
+    check_trusted(ray[0] if ray else None, trusted)
     check_folder(out)
 
     def run(cells: Sequence["Cell"], alone: bool) -> Mapping[str, str]:
@@ -44,7 +59,14 @@ def cell_runner(
 
             if ray is not None and not alone:  # What is timed stays here.
                 address = ray[0] if ray else None
-                run_on_ray(cells, out, address=address, on_done=on_done)
+                run_on_ray(
+                    cells,
+                    out,
+                    address=address,
+                    on_done=on_done,
+                    trusted=trusted,
+                    say=progress.say,
+                )
             else:
                 many = 1 if alone else workers or default_workers()
                 run_in_processes(cells, out, workers=many, on_done=on_done)
@@ -93,6 +115,10 @@ class CellProgress:
     def __exit__(self, *_) -> None:
         if self.console.is_terminal:
             self.bar.stop()
+
+    def say(self, words: str) -> None:
+        """A line above the bar."""
+        self.console.print(words, soft_wrap=True)
 
     def show(self, name: str, reason: str | None) -> None:
         """One more cell has ended, well or not."""

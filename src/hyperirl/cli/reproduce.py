@@ -19,13 +19,13 @@ class Reproduce:
 
     Writes OUT/NAME/results.json, table.md, figure.svg and figure.png, and adds to
     OUT/report.html. What is finished is not run again, so the same command goes on
-    after it was stopped.
+    after it was stopped. The exit code is 1 if cells failed.
 
     For example:
         hyperirl reproduce identities
         hyperirl reproduce damping --budget standard --workers 2
         hyperirl reproduce all --budget quick --out results/quick
-        hyperirl reproduce final-performance --budget full --ray 10.0.0.1:6379
+        hyperirl reproduce curves --budget full --ray HOST:6379 --trust-cluster
     """
 
     name: Annotated[Name | Literal["all"], tyro.conf.Positional]
@@ -41,20 +41,26 @@ class Reproduce:
     """Processes at a time; one a core by default. Timed experiments use one."""
     ray: tuple[str, ...] | None = None
     """Run on Ray instead: on a cluster, if its address is given, or on one started
-    here."""
+    here, which only this machine can reach."""
+    trust_cluster: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Join the cluster at that address although its machines could run code here."""
 
     def run(self) -> None:
         """Does one or all, and says where the results are."""
         seeds = SEEDS[self.budget] if self.seeds is None else self.seeds
         if seeds < 1:
             raise ValueError(f"`--seeds` must be at least 1, got {seeds}.")
+        lost = 0
         try:
             for name in NAMES if self.name == "all" else (self.name,):
                 began = time.monotonic()
-                run_cells = cell_runner(self.out, self.workers, self.ray, name)
+                run_cells = cell_runner(
+                    self.out, self.workers, self.ray, name, trusted=self.trust_cluster
+                )
                 failed = reproduce(name, self.budget, seeds, self.out, run_cells)
                 table = (self.out / name / "table.md").read_text()
                 print(f"\n{table}\n{name}: {time.monotonic() - began:.0f} s.")
+                lost += len(failed)
                 if failed:
                     print(
                         f"{len(failed)} cells failed; see {self.out / name / 'logs'}."
@@ -64,3 +70,5 @@ class Reproduce:
             print(f"Stopped; nothing finished is lost. Go on:  {command}")
             raise SystemExit(130) from None
         print(f"Everything so far is in {self.out / 'report.html'}")
+        if lost:
+            raise SystemExit(1)

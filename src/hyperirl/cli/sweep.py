@@ -17,7 +17,7 @@ class Sweep:
     """Learn with all combinations of some settings, each with several seeds.
 
     Runs are kept in OUT/runs. What is finished is not run again, so the same command
-    goes on after it was stopped.
+    goes on after it was stopped. The exit code is 1 if runs failed.
 
     For example:
         hyperirl sweep --env lqr --set damping=0.1,1 --seeds 3 --out runs/damping
@@ -47,7 +47,9 @@ class Sweep:
     """Processes at a time; one a core by default."""
     ray: tuple[str, ...] | None = None
     """Run on Ray instead: on a cluster, if its address is given, or on one started
-    here."""
+    here, which only this machine can reach."""
+    trust_cluster: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Join the cluster at that address although its machines could run code here."""
 
     def run(self) -> None:
         """Does what is not done yet, then compares."""
@@ -61,18 +63,22 @@ class Sweep:
         done = finished(cells, self.out)
         left = [cell for cell in cells if cell.id not in done]
         print(f"{len(cells)} runs, {len(done)} of them done before, in {self.out}")
-        run_cells = cell_runner(self.out, self.workers, self.ray, "sweep")
+        run_cells = cell_runner(
+            self.out, self.workers, self.ray, "sweep", trusted=self.trust_cluster
+        )
         try:
             failed = run_cells(left, False) if left else {}
         except KeyboardInterrupt:
             command = shlex.join(["hyperirl", *sys.argv[1:]])
             print(f"Stopped; nothing finished is lost. Go on:  {command}")
             raise SystemExit(130) from None
-        if failed:
-            print(f"{len(failed)} runs failed; their last words: {self.out / 'logs'}")
         if len(failed) < len(cells):
             print_comparison([self.out])
-        print(f"Compare again:  hyperirl compare {self.out}")
+            print(f"Compare again:  hyperirl compare {self.out}")
+        if failed:
+            last_words = f"their last words: {self.out / 'logs'}"
+            print(f"{len(failed)} of {len(cells)} runs failed; {last_words}")
+            raise SystemExit(1)
 
 
 def print_comparison(paths: list[Path]) -> None:

@@ -20,10 +20,12 @@ from hyperirl.curvature.autodiff import AutodiffRows as AutodiffRows
 from hyperirl.curvature.damping import Absolute as Absolute
 from hyperirl.curvature.damping import AbstractDamping as AbstractDamping
 from hyperirl.curvature.damping import Relative as Relative
+from hyperirl.curvature.damping import as_damping as as_damping
 from hyperirl.curvature.direct import Explicit as Explicit
 from hyperirl.curvature.direct import Woodbury as Woodbury
 from hyperirl.curvature.factored import Factor as Factor
 from hyperirl.curvature.factored import FactoredRows as FactoredRows
+from hyperirl.curvature.held import solve_held as solve_held
 from hyperirl.curvature.iterative import ConjugateGradient as ConjugateGradient
 from hyperirl.curvature.kronecker import KFAC as KFAC
 from hyperirl.curvature.preconditioned import SketchPCG as SketchPCG

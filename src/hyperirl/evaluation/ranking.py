@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.inner import Reward
 from hyperirl.networks import MLP, AbstractData
-from hyperirl.policies import AbstractDistribution, AbstractPolicy
+from hyperirl.policies import AbstractActor, AbstractPolicy
 from hyperirl.rewards import AbstractReward, rewards_of
 from hyperirl.rollout import rollout
 from hyperirl.spaces import Box, Discrete
@@ -31,17 +31,7 @@ VERSION = 1  # Of how the set is made: results of other versions do not compare.
 _BROAD = 3.0  # Random actions of an unbounded box, against the spread of the expert's.
 
 
-class AbstractSampler(AbstractPolicy):
-    """A policy that is only sampled from: its distribution is none of ours."""
-
-    def distribution(self, observation: Float[Array, " obs"]) -> AbstractDistribution:
-        raise NotImplementedError(
-            "This policy can only be sampled from: none of our distributions is that "
-            "of its actions."
-        )
-
-
-class RandomPolicy(AbstractSampler):
+class RandomPolicy(AbstractActor):
     """Ignores the state: any choice, any point of a box, or a broad normal.
 
     An unbounded box has no uniform distribution. There it is a normal around the mean
@@ -68,7 +58,7 @@ class RandomPolicy(AbstractSampler):
         return self.center + self.scale * noise
 
 
-class NoisyPolicy(AbstractSampler):
+class NoisyPolicy(AbstractActor):
     """Acts like `policy`, or with chance `noise` at random."""
 
     policy: AbstractPolicy

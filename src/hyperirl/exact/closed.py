@@ -82,6 +82,15 @@ class AbstractClosedForm(eqx.Module):
     ) -> PyTree[Array]:
         """`d L_outer(theta*(phi)) / d phi` in the reward's trained parameters."""
 
+    @abc.abstractmethod
+    def max_ent_gradient(
+        self, reward: Callable, expert: Trajectories, problem: Problem
+    ) -> PyTree[Array]:
+        """`(1/alpha) (E_pi - E_expert) sum_t gamma^t grad_phi r`, `pi` soft-optimal.
+
+        Both sums stop where the demonstrations are cut.
+        """
+
     def check_reward(self, reward: Callable) -> None:
         """Raises unless the problem with this reward has a solution here."""
         if not self.handles(reward):

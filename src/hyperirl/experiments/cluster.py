@@ -3,20 +3,34 @@
 Each task has a process of its own. If that dies, or its machine, Ray starts the task
 again; a cell that was half done goes on from its run folder if all machines share the
 output folder.
+
+A Ray that is started here can be reached from this machine only, and only by who knows
+a token that is nowhere but in the environment of its processes. A cluster is a matter
+of trust: what its machines send is unpickled here, so they could run code.
 """
 
 import os
-from collections.abc import Iterable
+import secrets
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from hyperirl.experiments.cell import Cell
 from hyperirl.experiments.pool import RETRIES, OnDone
+from hyperirl.experiments.sockets import Listening, listening
 from hyperirl.experiments.worker import perform
+
+_LOOPBACK = "127.0.0.1"
 
 
 def run_on_ray(
-    cells: Iterable[Cell], out: Path, *, address: str | None, on_done: OnDone
+    cells: Iterable[Cell],
+    out: Path,
+    *,
+    address: str | None,
+    on_done: OnDone,
+    trusted: bool = False,
+    say: Callable[[str], None] = print,
 ) -> None:
     """Does the cells; like `run_in_processes`.
 
@@ -25,16 +39,18 @@ def run_on_ray(
         out: The folder of all experiments.
         address: Of a running cluster; by default one is started here.
         on_done: Called with the cell, and with the reason if it was given up.
+        trusted: Whether the cluster at the address may run code here.
+        say: Called with what was opened, in a sentence.
     """
-    ray = _import_ray()
-    local = {} if address else {"_node_ip_address": "127.0.0.1"}
-    ray.init(
-        address=address,
-        include_dashboard=False if address is None else None,
-        log_to_driver=False,
-        logging_level="ERROR",
-        **local,
-    )
+    check_trusted(address, trusted)
+    ray = _import_ray(local=address is None)
+    if address is None:
+        _start_here(ray, say)
+    else:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        say(
+            f"Joined the Ray cluster at {address}; this machine listens on its network."
+        )
     # `max_calls`: a fresh process for each cell, so that its peak memory is its own.
     task = ray.remote(max_retries=RETRIES, max_calls=1, num_cpus=1)(_perform)
     try:
@@ -45,6 +61,45 @@ def run_on_ray(
             on_done(cells[done], _outcome(ray, done, cells[done], out))
     finally:
         ray.shutdown()
+
+
+def check_trusted(address: str | None, trusted: bool) -> None:
+    """Refuses to join a cluster without the user's word."""
+    if address is not None and not trusted:
+        raise ValueError(
+            f"The Ray cluster at {address} could run code on this machine, which would "
+            "listen on its network; add `--trust-cluster` if it is yours."
+        )
+
+
+def _start_here(ray: Any, say: Callable[[str], None]) -> None:
+    """Starts a Ray that only this machine can reach, or none."""
+    # `local`: whatever cluster the environment or a file names is not joined.
+    ray.init(
+        address="local",
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        _node_ip_address=_LOOPBACK,
+    )
+    opened = listening(os.getpid())
+    if ray.util.get_node_ip_address() != _LOOPBACK or _reachable(opened):
+        ray.shutdown()
+        raise ValueError(
+            "Ray would listen on the network, because it was imported before this "
+            "sweep began; start the sweep in a process of its own, or without `--ray`."
+        )
+    ports = sorted({socket.port for socket in opened or []})
+    where = f", ports {', '.join(map(str, ports))}" if ports else ""
+    say(
+        f"Ray runs on this machine only: it listens on {_LOOPBACK}{where}, and asks "
+        "for a token that only its own processes have."
+    )
+
+
+def _reachable(opened: list[Listening] | None) -> bool:
+    """Whether one of these sockets can be reached from elsewhere."""
+    return any(not socket.local for socket in opened or [])
 
 
 def _perform(cell: str, out: str) -> dict[str, Any]:
@@ -62,10 +117,17 @@ def _outcome(ray: Any, done: Any, cell: Cell, out: Path) -> str | None:
     return None
 
 
-def _import_ray() -> Any:
+def _import_ray(*, local: bool) -> Any:
     # Ray would otherwise look for how `uv` started us, and complain.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if local:
+        # Else Ray takes the loopback address for a slip, and listens on the network.
+        # The variable's name is older than what it does.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        # Ray's own token would be a file that every user of the machine may read.
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     try:
         import ray
     except ImportError as error:

@@ -29,18 +29,25 @@ _STYLE: dict[str, Any] = {
 }
 
 
-def render(
-    draw: Callable[["Figure"], None], size: tuple[float, float]
-) -> dict[str, bytes]:
-    """The figure as `svg` and `png`."""
+def check_matplotlib() -> None:
+    """A sentence if figures cannot be drawn: for before the work, not after it."""
     try:
-        import matplotlib
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise ValueError(
             "Figures need matplotlib, which is not installed; run `pip install "
             "'hyperirl[figures]'`."
         ) from error
+
+
+def render(
+    draw: Callable[["Figure"], None], size: tuple[float, float]
+) -> dict[str, bytes]:
+    """The figure as `svg` and `png`."""
+    check_matplotlib()
+    import matplotlib
+    from matplotlib.figure import Figure
+
     files = {}
     style: Any = _STYLE
     with matplotlib.rc_context(style):

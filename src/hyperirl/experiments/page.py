@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperirl.experiments.outcome import Table
-from hyperirl.report.style import STYLE
+from hyperirl.report.style import STYLE, head
 from hyperirl.runs import atomic
 
 _TITLE = "The paper's evaluation, reproduced"
@@ -22,13 +22,8 @@ def write_page(out: Path, names: Sequence[str]) -> Path:
     found = [name for name in names if (out / name / "results.json").exists()]
     links = "".join(f'<a href="#{name}">{name}</a>' for name in found)
     sections = "".join(_section(out / name) for name in found)
-    # The policy forbids the page to load anything, wherever it is opened.
     html = (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; img-src data:\">"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_TITLE}</title><style>{STYLE}{_OWN_STYLE}</style></head><body>"
+        f"{head(STYLE + _OWN_STYLE)}<title>{_TITLE}</title></head><body>"
         f"<header><h1>{_TITLE}</h1><p>Beside every number of the paper, ours; brackets "
         f"are 95 % intervals over seeds.</p><nav>{links}</nav></header>"
         f"<main>{sections}</main></body></html>\n"

@@ -75,6 +75,7 @@ def reproduce(
     Returns:
         Why cells failed, by their ids.
     """
+    figures.check_matplotlib()
     experiment = load(name)
     failed: dict[str, str] = {}
     done: Done = {}

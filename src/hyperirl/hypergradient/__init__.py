@@ -10,7 +10,12 @@ from hyperirl.hypergradient.estimate import Diagnostics as Diagnostics
 from hyperirl.hypergradient.estimate import Estimate as Estimate
 from hyperirl.hypergradient.estimate import Fisher as Fisher
 from hyperirl.hypergradient.exact import Exact as Exact
+from hyperirl.hypergradient.exact import MaxEnt as MaxEnt
 from hyperirl.hypergradient.natural import NaturalStep as NaturalStep
 from hyperirl.hypergradient.outer import outer_gradient as outer_gradient
 from hyperirl.hypergradient.outer import outer_loss as outer_loss
 from hyperirl.hypergradient.outer import policy_nll as policy_nll
+from hyperirl.hypergradient.parl import PARL as PARL
+from hyperirl.hypergradient.penalty import Penalty as Penalty
+from hyperirl.hypergradient.running_fisher import RunningFisher as RunningFisher
+from hyperirl.hypergradient.soft_bellman import SoftBellman as SoftBellman

@@ -19,6 +19,7 @@ estimates differ in what they put there, and the reward is differentiated once.
 """
 
 import abc
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -86,10 +87,7 @@ class Centred(AbstractCross):
 
 
 class Adjoint(AbstractCross):
-    """An adjoint critic in place of the prefix sums.
-
-    The features are normalized anew for every batch.
-    """
+    """An adjoint critic in place of the prefix sums."""
 
     features: Features
     ridge: Float[Array, ""] = eqx.field(converter=jnp.asarray, default=1e-5)
@@ -101,15 +99,28 @@ class Adjoint(AbstractCross):
         problem: Problem,
         v: Float[Array, " dim"],
     ) -> Float[Array, "episodes steps"]:
-        features = eqx.tree_at(
-            lambda f: f.normalizer, self.features, input_normalizer(agent)
-        )
-        system = temporal_differences(features, policy, agent, problem)
-        source = _source(features, policy, agent, problem, v)
-        y = adjoint_weights(system, source, self.ridge)
-        values = jax.vmap(jax.vmap(features))
-        beta = values(agent.observations[:, :-1], agent.actions) @ y
-        return jnp.where(agent.mask, beta, 0.0)
+        source = lambda features: _source(features, policy, agent, problem, v)
+        return critic_weights(self.features, policy, agent, problem, source, self.ridge)
+
+
+def critic_weights(
+    features: Features,
+    policy: AbstractPolicy,
+    agent: Trajectories,
+    problem: Problem,
+    source: Callable[[Features], Float[Array, " features"]],
+    ridge: Float[Array, ""],
+) -> Float[Array, "episodes steps"]:
+    """`beta_t = f(s_t, a_t) . y` with `A' y = source(f)`; 0 in the padding.
+
+    The features `f` are those given, normalized anew for this batch.
+    """
+    features = eqx.tree_at(lambda f: f.normalizer, features, input_normalizer(agent))
+    system = temporal_differences(features, policy, agent, problem)
+    y = adjoint_weights(system, source(features), ridge)
+    values = jax.vmap(jax.vmap(features))
+    beta = values(agent.observations[:, :-1], agent.actions) @ y
+    return jnp.where(agent.mask, beta, 0.0)
 
 
 def _source(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from hyperirl.curvature import AbstractSolver, Info
+from hyperirl.curvature import AbstractSolver, Info, Solution
 from hyperirl.hypergradient.cross import AbstractCross
 from hyperirl.hypergradient.outer import outer_gradient
 from hyperirl.networks import partition
@@ -109,20 +109,10 @@ class Fisher(AbstractEstimator):
         g = outer_gradient(policy, expert, problem)
         rows = score_rows(policy, agent, problem, expected=self.expected)
         solution = self.solver(rows, g)
-
-        def cross(part: Trajectories) -> PyTree[Array]:
-            b = self.cross.weights(policy, part, problem, solution.v)
-            return weighted_reward_gradient(reward, part, problem, b)
-
-        h = cross(agent)
-        reference = ml_irl_gradient(reward, expert, agent, problem)
-        diagnostics = Diagnostics(
-            norm=norm(h),
-            snr=signal_to_noise(jax.vmap(cross)(halves(agent))),
-            ml_irl_cosine=cosine(h, reference),
-            solve=solution.info,
+        estimate = implicit_estimate(
+            solution, self.cross, policy, reward, expert, agent, problem
         )
-        return Estimate(h, diagnostics), state
+        return estimate, state
 
 
 class MLIRL(AbstractEstimator):
@@ -142,6 +132,44 @@ class MLIRL(AbstractEstimator):
         one = jnp.ones((), jnp.float32)
         snr = signal_to_noise(jax.vmap(gradient)(halves(agent)))
         return Estimate(h, Diagnostics(norm(h), snr, one, None)), state
+
+
+def implicit_estimate(
+    solution: Solution,
+    cross: AbstractCross,
+    policy: AbstractPolicy,
+    reward: Callable,
+    expert: Trajectories,
+    agent: Trajectories,
+    problem: Problem,
+) -> Estimate:
+    """The cross product with a solution `v`, whatever curvature it was solved with."""
+
+    def product(part: Trajectories) -> PyTree[Array]:
+        b = cross.weights(policy, part, problem, solution.v)
+        return weighted_reward_gradient(reward, part, problem, b)
+
+    return judged(product, reward, expert, agent, problem, solution.info)
+
+
+def judged(
+    gradient: Callable[[Trajectories], PyTree[Array]],
+    reward: Callable,
+    expert: Trajectories,
+    agent: Trajectories,
+    problem: Problem,
+    solve: Info | None = None,
+) -> Estimate:
+    """`gradient(agent)`, and how far it can be believed."""
+    h = gradient(agent)
+    reference = ml_irl_gradient(reward, expert, agent, problem)
+    diagnostics = Diagnostics(
+        norm=norm(h),
+        snr=signal_to_noise(jax.vmap(gradient)(halves(agent))),
+        ml_irl_cosine=cosine(h, reference),
+        solve=solve,
+    )
+    return Estimate(h, diagnostics)
 
 
 def weighted_reward_gradient(

@@ -143,6 +143,7 @@ def complete(
         demos_hash: ...and the hash of their content.
         given: Objects that were handed in: class and hash, by name.
     """
+    said.check()
     given, chosen = dict(given or {}), said.said()
     method = chosen.get("method", "fisher")
     known = _general(task) | task.options.said()
@@ -187,7 +188,7 @@ def _general(task: Task) -> dict[str, Any]:
         expected_fisher=True,
         cross="adjoint",
         critic_units=96,
-        natural=False,
+        natural=True,
         trust_region=False,
         step_kl=0.3,
         schedule="cosine",

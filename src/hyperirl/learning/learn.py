@@ -110,7 +110,9 @@ def make_options(**said: Any) -> Options:
         raise ValueError(
             f"There is no option `{unknown[0]}`; choose among {', '.join(NAMES)}."
         )
-    return Options(**said)
+    options = Options(**said)
+    options.check()
+    return options
 
 
 def set_up(

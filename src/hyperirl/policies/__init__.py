@@ -1,5 +1,6 @@
 """Policies, and the distributions over actions they are made of."""
 
+from hyperirl.policies.actor import AbstractActor as AbstractActor
 from hyperirl.policies.distributions import AbstractDistribution as AbstractDistribution
 from hyperirl.policies.distributions import Categorical as Categorical
 from hyperirl.policies.distributions import Gaussian as Gaussian

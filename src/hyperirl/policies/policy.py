@@ -8,10 +8,13 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
 from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
 from hyperirl import describing
 from hyperirl.networks import MLP, Normalizer, linear_map
+from hyperirl.policies.actor import AbstractActor
 from hyperirl.policies.distributions import AbstractDistribution
 from hyperirl.policies.heads import (
     AbstractHead,
@@ -24,7 +27,7 @@ from hyperirl.steps import Numbers, each_step
 from hyperirl.trajectories import Trajectories, steps_taken
 
 
-class AbstractPolicy(eqx.Module):
+class AbstractPolicy(AbstractActor):
     """Anything differentiable that gives a distribution over actions.
 
     A class of your own writes `distribution` for one observation. The other methods
@@ -35,26 +38,43 @@ class AbstractPolicy(eqx.Module):
     def distribution(self, observation: Float[Array, " obs"]) -> AbstractDistribution:
         """The distribution over actions for one observation."""
 
-    # Not `Numbers`: an override need not take more than rollouts give it.
     def sample(self, observation: Any, *, key: PRNGKeyArray) -> Array:
         """An action for every observation."""
         return each_step("policy", _sample, self, observation, key=key)
 
-    def draw_noise(self, *, key: PRNGKeyArray) -> Array:
-        """What `act` needs to choose an action; here the key, to be used then.
-
-        Hashing is many tiny operations, so a rollout calls this for all its steps at
-        once, before it takes the first.
-        """
-        return key
-
-    def act(self, observation: Float[Array, " obs"], noise: Array) -> Array:
-        """The action `sample` would choose with the key that the noise is from."""
-        return self.sample(observation, key=noise)
-
     def log_prob(self, observation: Numbers, action: Numbers) -> Float[Array, "*batch"]:
         """The log-probability (or log-density) of every action."""
         return each_step("policy", _log_prob, self, observation, action)
+
+    def predict(
+        self,
+        observation: Numbers,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+        *,
+        key: PRNGKeyArray | None = None,
+    ) -> tuple[np.ndarray, Any]:
+        """An action for every observation in NumPy, and the state as it was given.
+
+        As in Stable-Baselines3, so that its tools can play a policy.
+
+        Args:
+            observation: One, or many.
+            state: Handed back; these policies remember nothing.
+            episode_start: Not looked at, for the same reason.
+            deterministic: Whether to take the likeliest choice, or the middle of a
+                Gaussian, in place of a draw.
+            key: For the draw; by default from NumPy's global generator, which
+                Stable-Baselines3 seeds.
+        """
+        if deterministic:
+            actions = np.asarray(each_step("policy", _mode, self, observation))
+        else:
+            key = jr.key(np.random.randint(2**31)) if key is None else key
+            actions = np.asarray(self.sample(observation, key=key))
+        integers = np.issubdtype(actions.dtype, np.integer)
+        return actions.astype(np.int64) if integers else actions, state
 
     def entropy(self, observation: Numbers) -> Float[Array, "*batch"]:
         """The entropy of the distribution over actions, for every observation."""
@@ -73,6 +93,10 @@ class AbstractPolicy(eqx.Module):
 
 def _sample(policy: AbstractPolicy, observation: Array, key: PRNGKeyArray) -> Array:
     return policy.distribution(observation).sample(key=key)
+
+
+def _mode(policy: AbstractPolicy, observation: Array) -> Array:
+    return policy.distribution(observation).mode()
 
 
 def _log_prob(policy: AbstractPolicy, observation: Array, action: Array) -> Array:

@@ -7,8 +7,9 @@ import numpy as np
 
 
 def number(value: Any) -> float:
-    """A float, NaN for whatever is not a number."""
-    return float(value) if isinstance(value, int | float) else math.nan
+    """A float, NaN for whatever is not a number or beyond reason."""
+    known = isinstance(value, int | float) and abs(value) < 1e100
+    return float(value) if known else math.nan
 
 
 def text(value: float, digits: int = 4) -> str:

@@ -13,7 +13,7 @@ from hyperirl.report.curves import CURVES, DIAGNOSTICS
 from hyperirl.report.headline import draw_headlines
 from hyperirl.report.pictures import draw_picture
 from hyperirl.report.reading import Group, Run, group_runs, read_runs
-from hyperirl.report.style import SCRIPT, STYLE
+from hyperirl.report.style import SCRIPT, STYLE, head
 from hyperirl.runs import atomic
 
 _MAX_PICTURES = 4
@@ -58,13 +58,8 @@ def render(folders: Sequence[Path]) -> str:
         if content
     )
     title = escape(_title(runs))
-    # The policy forbids the page to load anything, wherever it is opened.
     return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{STYLE}</style></head><body><header>"
+        f"{head(STYLE, SCRIPT)}<title>{title}</title></head><body><header>"
         f"<h1>{title}</h1><p>{escape(_summary(runs))}</p><nav>{links}</nav></header>"
         f"<main>{_warnings(runs)}{body}</main><script>{SCRIPT}</script></body></html>\n"
     )

@@ -13,6 +13,7 @@ import numpy as np
 from hyperirl.report.numbers import number, text
 from hyperirl.report.reading import Run
 from hyperirl.report.scatter import draw_scatter
+from hyperirl.report.style import TINTS
 
 # Dark blue to yellow: brighter all the way, so it survives a black-and-white printer.
 _ANCHORS = np.array([[24, 26, 84], [28, 96, 138], [82, 170, 122], [246, 228, 92]])
@@ -142,7 +143,7 @@ def _draw_matrix(panel: Mapping[str, Any]) -> str:
     rows = []
     for name, values in zip(panel["rows"], table, strict=True):
         cells = "".join(
-            f'<td style="background:{_tint(value / largest)}">{text(value, 3)}</td>'
+            f'<td class="{_tint(value / largest)}">{text(value, 3)}</td>'
             for value in values
         )
         rows.append(f"<tr><th>{escape(str(name))}</th>{cells}</tr>")
@@ -154,9 +155,7 @@ def _draw_matrix(panel: Mapping[str, Any]) -> str:
 
 
 def _tint(share: float) -> str:
-    """White for 0, blue for -1, orange for 1: light, for the number on it is black."""
+    """The class of a color: the page's policy allows no colors of one's own."""
     if not math.isfinite(share):
-        return "#fff"
-    end = np.array([245, 164, 92] if share > 0 else [120, 176, 226])
-    color = 255 + (end - 255) * min(1.0, abs(share))
-    return "#" + "".join(f"{round(channel):02x}" for channel in color)
+        return ""
+    return f"t{TINTS + round(TINTS * max(-1.0, min(1.0, share)))}"

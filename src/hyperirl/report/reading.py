@@ -84,14 +84,10 @@ def _read_run(path: Path, name: str) -> Run:
         name=name,
         config=folder.config,
         provenance=folder.provenance,
-        rows=[row for row in folder.metrics() if isinstance(row, dict)],
-        evaluation=_mapping(folder.load_json("evaluation.json")),
-        picture=_mapping(folder.load_json("picture.json")),
+        rows=folder.metrics(),
+        evaluation=folder.load_json("evaluation.json") or {},
+        picture=folder.load_json("picture.json") or {},
     )
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:

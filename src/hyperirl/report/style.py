@@ -1,5 +1,18 @@
 """How the page looks, and the little it does when it is touched."""
 
+import base64
+import hashlib
+
+TINTS = 16  # Steps from white to a full color, on either side of zero.
+
+
+def _tint(level: int) -> str:
+    """White for 0, blue below it, orange above: light, for numbers on it are black."""
+    end = (245, 164, 92) if level > 0 else (120, 176, 226)
+    share = abs(level) / TINTS
+    return "".join(f"{round(255 + (channel - 255) * share):02x}" for channel in end)
+
+
 # Okabe and Ito's colors, which people with any color vision can tell apart; lighter
 # ones on a dark page. Printing always uses the light page.
 STYLE = """
@@ -89,6 +102,10 @@ h2{break-after:avoid}.card{break-inside:avoid}}
     f".band.c{i},.dots.c{i}{{fill:var(--c{i})}}.swatch.c{i}{{background:var(--c{i})}}"
     for i in range(8)
 )
+STYLE += "".join(
+    f".t{level + TINTS}{{background:#{_tint(level)}}}"
+    for level in range(-TINTS, TINTS + 1)
+)
 
 # Reads the values of a chart back from its coordinates; without it nothing is lost but
 # the values under the mouse and the buttons that hide lines.
@@ -156,3 +173,23 @@ for (const svg of document.querySelectorAll('svg[data-scale]')) {
   });
 }
 """
+
+
+def head(style: str, script: str = "") -> str:
+    """The start of a page that can load nothing, and run nothing but this script."""
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        f"style-src {_source(style)}; script-src {_source(script)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{style}</style>"
+    )
+
+
+def _source(text: str) -> str:
+    """What is allowed, by its content."""
+    if not text:
+        return "'none'"
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -8,7 +8,6 @@ with what is expected before it is believed. The same arrays give the same bytes
 
 import io
 import json
-import math
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +20,8 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from hyperirl.runs import atomic
+from hyperirl import archive
+from hyperirl.runs import atomic, documents
 
 FORMAT = "hyperirl arrays"
 VERSION = 1
@@ -61,7 +61,7 @@ def save_arrays(
             f"and dictionaries ({error}); convert arrays with `.tolist()`."
         ) from error
     members = {_METADATA: np.frombuffer(text.encode(), np.uint8)}
-    members |= {name: _to_numpy(leaf) for name, leaf in leaves.items()}
+    members |= named_arrays(tree)
     atomic.write_bytes(Path(path), _archive(members))
 
 
@@ -85,6 +85,11 @@ def load_arrays(path: str | Path, like: PyTree) -> PyTree:
     arrays, rest = eqx.partition(like, _is_stored)
     put = lambda place, leaf: loaded[_name(place)]
     return eqx.combine(jax.tree_util.tree_map_with_path(put, arrays), rest)
+
+
+def named_arrays(tree: PyTree) -> dict[str, np.ndarray]:
+    """The arrays of a tree as `save_arrays` names and stores them."""
+    return {name: _to_numpy(leaf) for name, leaf in _named_leaves(tree).items()}
 
 
 def load_metadata(path: str | Path) -> dict[str, Any]:
@@ -144,12 +149,12 @@ def _from_numpy(
 
 def _archive(members: Mapping[str, np.ndarray]) -> bytes:
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as file:
         for name, array in members.items():
             content = io.BytesIO()
             np.lib.format.write_array(content, array, allow_pickle=False)
             # `ZipInfo` without a date: the same arrays give the same bytes.
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())
+            file.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue())
     return stream.getvalue()
 
 
@@ -160,55 +165,27 @@ def _read_members(path: Path, names: list[str]) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise ArraysError(f"{path} is not a file; give the path of a .npz file.")
     try:
-        with zipfile.ZipFile(path) as archive:
-            stored = {member.filename: member for member in archive.infolist()}
-            if len(stored) != len(archive.infolist()):
-                raise ValueError("an array is in it twice")
-            return {
-                name: _parse(name, _content(archive, stored, name)) for name in names
-            }
-    except PermissionError:
-        raise
-    except Exception as error:  # Whatever a damaged archive makes `zipfile` raise.
+        return archive.read(path, names)
+    except archive.ArchiveError as error:
         raise ArraysError(
             f"{path} was not written by this package, or it is damaged or incomplete "
             f"({error}); copy it again, or write it again."
         ) from error
 
 
-def _content(
-    archive: zipfile.ZipFile, stored: Mapping[str, zipfile.ZipInfo], name: str
-) -> bytes:
-    if f"{name}.npy" not in stored:
-        raise ValueError(f"there is no `{name}`")
-    member = stored[f"{name}.npy"]
-    if member.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"`{name}` is compressed")
-    if name == _METADATA and member.file_size > _MAX_METADATA_BYTES:
-        raise ValueError(f"the metadata has {member.file_size} bytes")
-    return archive.read(member)
-
-
-def _parse(name: str, content: bytes) -> np.ndarray:
-    stream = io.BytesIO(content)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError(f"`{name}` has another version of NumPy's format")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    if dtype.hasobject:
-        raise ValueError(f"`{name}` holds Python objects, which could run code")
-    body = content[stream.tell() :]
-    if dtype.itemsize * math.prod(shape) != len(body) or min(shape, default=0) < 0:
-        raise ValueError(f"`{name}` says shape {shape}, and {len(body)} bytes follow")
-    return np.frombuffer(body, dtype).reshape(shape, order="F" if fortran else "C")
-
-
 def _read_description(path: Path) -> dict[str, Any]:
     text = _read_members(path, [_METADATA])[_METADATA].tobytes()
-    try:
-        described = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    if len(text) > _MAX_METADATA_BYTES:
         raise ArraysError(
-            f"{path} has metadata that is not JSON ({error}); write it again."
+            f"{path} has {len(text)} bytes of metadata, and {_MAX_METADATA_BYTES} are "
+            "read; write it again with less."
+        )
+    try:
+        described = documents.parse(text)
+    except ValueError as error:
+        raise ArraysError(
+            f"{path} has metadata that is not JSON to be used ({error}); write it "
+            "again."
         ) from error
     if not isinstance(described, dict) or described.get("format") != FORMAT:
         raise ArraysError(

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import PyTree
 
-from hyperirl.runs import atomic
+from hyperirl.runs import atomic, documents
 from hyperirl.runs.arrays import load_arrays, load_metadata, save_arrays
-from hyperirl.runs.provenance import provenance
+from hyperirl.runs.checked import as_type, check_fields, mapping
+from hyperirl.runs.errors import RunError
+from hyperirl.runs.provenance import FIELDS, provenance
 
 FORMAT_VERSION = 1
-
-
-class RunError(ValueError):
-    """A run folder that cannot be used: what was given, why not, and what to do."""
+_MAX_METRICS_BYTES = 2**28
+_NUMBER = bool | int | float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,19 +83,20 @@ class RunFolder:
             raise RunError(f"{path} {reason}; give the folder of a run.")
         parts = []
         for name in ("config.json", "provenance.json"):
-            part = _read_json(path / name)
-            if not isinstance(part, dict):
+            part = _read_mapping(path / name)
+            if part is None:
                 raise RunError(
                     f"{path} is not the folder of a run, for it has no {name}; give "
                     "the one that `hyperirl learn` printed."
                 )
             parts.append(part)
+        check_fields(parts[1], FIELDS, path / "provenance.json")
         version = parts[1].get("format_version")
-        if version != FORMAT_VERSION:
+        if type(version) is not int or version != FORMAT_VERSION:
             raise RunError(
-                f"{path} has version {version} of the format of run folders, and this "
-                f"hyperirl reads version {FORMAT_VERSION}; install the hyperirl that "
-                "wrote it."
+                f"{path} has version {str(version)[:20]} of the format of run folders, "
+                f"and this hyperirl reads version {FORMAT_VERSION}; install the "
+                "hyperirl that wrote it."
             )
         return cls(path, *parts)
 
@@ -148,28 +149,31 @@ class RunFolder:
         """All rows, without the last line if a kill tore it."""
         rows = []
         for number, line in enumerate(self._lines(), 1):
+            where = f"line {number} of {self._metrics_path}"
             try:
-                row = json.loads(line)
+                row = documents.parse(line)
             except ValueError as error:
                 raise RunError(
-                    f"Line {number} of {self._metrics_path} is not JSON ({error}); "
-                    "delete that line to go on without it."
+                    f"L{where[1:]} is not JSON that can be used ({error}); delete that "
+                    "line to go on without it."
                 ) from error
+            _check_row(row, where)
             rows.append(row)
         return rows
 
     def truncate_metrics(self, step: int) -> None:
         """Drops the rows of later steps: those after the last checkpoint."""
         rows = zip(self.metrics(), self._lines(), strict=True)
-        kept = [line for row, line in rows if row.get("step", 0) <= step]
+        kept = [line for row, line in rows if row["step"] <= step]
         atomic.write_bytes(self._metrics_path, b"".join(kept))
 
     def _lines(self) -> list[bytes]:
         """The whole lines of the metrics."""
         if not self._metrics_path.exists():
             return []
-        lines = self._metrics_path.read_bytes().splitlines(keepends=True)
-        return [line for line in lines if line.endswith(b"\n")]
+        text = documents.read_bytes(self._metrics_path, _MAX_METRICS_BYTES)
+        # Not `splitlines`, which also breaks at a carriage return.
+        return [line + b"\n" for line in text.split(b"\n")[:-1]]
 
     def save_checkpoint(self, state: PyTree, step: int) -> None:
         """Replaces the checkpoint: at every moment there is the old or the new one."""
@@ -184,7 +188,7 @@ class RunFolder:
         if not self._checkpoint_path.exists():
             return None
         step = load_metadata(self._checkpoint_path).get("step")
-        if not isinstance(step, int):
+        if type(step) is not int or not 0 <= step < 2**63:
             raise RunError(
                 f"{self._checkpoint_path} does not say its step, so it is not a "
                 "checkpoint; remove it to start the run again."
@@ -195,21 +199,25 @@ class RunFolder:
         """Writes a file such as `evaluation.json`; NaN and infinity become null."""
         atomic.write_bytes(self.path / name, _encode(value).encode())
 
-    def load_json(self, name: str) -> Any:
+    def load_json(self, name: str) -> dict[str, Any] | None:
         """What such a file holds; `None` if there is none."""
-        return _read_json(self.path / name)
+        return _read_mapping(self.path / name)
 
 
-def _read_json(path: Path) -> Any:
-    if not path.exists():
-        return None
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:
+def _read_mapping(path: Path) -> dict[str, Any] | None:
+    return mapping(documents.read(path), path) if path.exists() else None
+
+
+def _check_row(row: Any, where: str) -> None:
+    """A row is numbers by name, and says its step."""
+    for name, value in mapping(row, where).items():
+        as_type(_NUMBER, value, name, where)
+    step = row.get("step")
+    if type(step) is not int or step < 0:
         raise RunError(
-            f"{path} is not JSON ({error}); restore it, or remove it if it is not "
-            "needed."
-        ) from error
+            f"`step` in {where} is {step}, which is not a whole number from 0 on; "
+            "delete that line to go on without it."
+        )
 
 
 def _encode(value: Any, *, keep: bool = False) -> str:

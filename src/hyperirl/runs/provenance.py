@@ -10,6 +10,16 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("hyperirl", "jax", "jaxlib", "numpy", "optax", "equinox")
+FIELDS = {
+    "command": list[str],
+    "started": str,
+    "versions": dict[str, str],
+    "python": str,
+    "platform": str,
+    "cpu_count": int | None,
+    "commit": str | None,
+}
+"""What `provenance` says, and the types of it."""
 
 
 def provenance(command: Sequence[str]) -> dict[str, Any]:

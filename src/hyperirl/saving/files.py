@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from hyperirl import describing
+from hyperirl.networks import Normalizer
 from hyperirl.policies import AbstractPolicy, CategoricalHead, GaussianHead, Policy
 from hyperirl.rewards import (
     AbstractReward,
@@ -152,6 +153,7 @@ def _load(what: str, path: str | Path, like: Any) -> tuple[dict[str, Any], Any]:
     except ArraysError as error:
         raise SavingError(str(error)) from error
     _check_finite(f"The {what} in {path}", module)
+    _check_scales(f"The {what} in {path}", module)
     return described, module
 
 
@@ -247,6 +249,16 @@ def _check_finite(what: str, module: PyTree) -> None:
     if not all(bool(jnp.isfinite(array).all()) for array in arrays):
         raise SavingError(
             f"{what} holds NaN or infinity, so it would answer nothing; take one from "
+            "an earlier step of its run."
+        )
+
+
+def _check_scales(what: str, module: PyTree) -> None:
+    is_normalizer = lambda part: isinstance(part, Normalizer)
+    parts = jax.tree.leaves(module, is_leaf=is_normalizer)
+    if not all(bool((p.scale > 0).all()) for p in parts if is_normalizer(p)):
+        raise SavingError(
+            f"{what} divides its inputs by a scale that is not positive; take one from "
             "an earlier step of its run."
         )
 

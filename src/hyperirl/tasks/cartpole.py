@@ -40,7 +40,7 @@ def _task(name: str, environment: CartPole, options: Options, budget: int) -> Ta
 
 def cartpole(**changes) -> Task:
     """The episode ends when the pole falls."""
-    options = Options(temperature=0.1, natural=True, inner_updates=6)
+    options = Options(temperature=0.1, inner_updates=6)
     return _task("cartpole", CartPole(**changes), options, 1_000_000)
 
 
@@ -52,5 +52,7 @@ def cartpole_fixed(**changes) -> Task:
     """
     settings: dict[str, Any] = {"terminates": False} | changes
     environment = CartPole(**settings)
-    options = Options(temperature=0.1, demo_starts=0.63, lost_starts=0.07)
+    options = Options(
+        temperature=0.1, natural=False, demo_starts=0.63, lost_starts=0.07
+    )
     return _task("cartpole-fixed", environment, options, 4_000_000)

@@ -32,7 +32,7 @@ def pendulum(**changes) -> Task:
     return Task(
         environment,
         "pendulum",
-        options=Options(temperature=1.0),
+        options=Options(temperature=1.0, natural=False),
         budget=4_000_000,
         demos="pendulum",
         variants=_variants,

@@ -11,7 +11,7 @@ from jaxtyping import PyTree
 
 from hyperirl.environments import LQR
 from hyperirl.exact.closed import AbstractClosedForm, Standing, closed_form
-from hyperirl.exact.lqr.gradients import hypergradient
+from hyperirl.exact.lqr.gradients import hypergradient, ml_irl_gradient
 from hyperirl.exact.lqr.moments import (
     demo_moments,
     divergence,
@@ -19,7 +19,11 @@ from hyperirl.exact.lqr.moments import (
     moments,
     optimality_gap,
 )
-from hyperirl.exact.lqr.riccati import soft_optimal_policy, true_reward
+from hyperirl.exact.lqr.riccati import (
+    exact_policy,
+    soft_optimal_policy,
+    true_reward,
+)
 from hyperirl.policies import AbstractPolicy, Policy, linear_gaussian
 from hyperirl.problem import Problem
 from hyperirl.rewards import QuadraticReward
@@ -77,6 +81,15 @@ class LQRClosedForm(AbstractClosedForm):
     ) -> PyTree:
         seen = demo_moments(expert, problem.discount)
         return hypergradient(self.lqr, _quadratic(reward), problem, seen)
+
+    def max_ent_gradient(
+        self, reward: Callable, expert: Trajectories, problem: Problem
+    ) -> PyTree:
+        lqr, quadratic = self.lqr, _quadratic(reward)
+        policy = exact_policy(lqr, quadratic, problem)
+        seen = demo_moments(expert, problem.discount)
+        cut = expert.num_steps
+        return ml_irl_gradient(lqr, policy, quadratic, problem, seen, horizon=cut)
 
 
 def _quadratic(reward: Callable) -> QuadraticReward:

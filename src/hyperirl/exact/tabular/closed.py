@@ -11,8 +11,17 @@ from jaxtyping import Array, Float, PyTree
 from hyperirl.environments import Tabular
 from hyperirl.exact._float64 import float64
 from hyperirl.exact.closed import AbstractClosedForm, Standing, closed_form
-from hyperirl.exact.tabular.losses import hypergradient, inner_loss, optimality_gap
-from hyperirl.exact.tabular.solution import reward_table, soft_optimal_policy
+from hyperirl.exact.tabular.losses import (
+    hypergradient,
+    inner_loss,
+    ml_irl_gradient,
+    optimality_gap,
+)
+from hyperirl.exact.tabular.solution import (
+    reward_table,
+    soft_optimal_policy,
+    soft_value_iteration,
+)
 from hyperirl.exact.tabular.visits import demo_weights, occupancy
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy, Categorical, Policy, softmax_table
@@ -75,12 +84,32 @@ class TabularClosedForm(AbstractClosedForm):
     def hypergradient(
         self, reward: Callable, expert: Trajectories, problem: Problem
     ) -> PyTree[Array]:
-        """That of the table, pulled back to the parameters it is made of."""
+        at = lambda mdp, table, weights: hypergradient(mdp, table, problem, weights)
+        return self._pull_back(at, reward, expert, problem)
+
+    def max_ent_gradient(
+        self, reward: Callable, expert: Trajectories, problem: Problem
+    ) -> PyTree[Array]:
+        def at(mdp, table, weights):
+            logits = soft_value_iteration(mdp, table, problem).logits
+            cut = expert.num_steps
+            return ml_irl_gradient(mdp, logits, problem, weights, horizon=cut)
+
+        return self._pull_back(at, reward, expert, problem)
+
+    def _pull_back(
+        self,
+        gradient: Callable,
+        reward: Callable,
+        expert: Trajectories,
+        problem: Problem,
+    ) -> PyTree[Array]:
+        """A gradient in the table, in the parameters that the table is made of."""
         params, rest = partition(reward)
         table = lambda params: reward_table(self.mdp, eqx.combine(params, rest))
         values, pull_back = jax.vjp(table, params)
         weights = demo_weights(expert, problem.discount, values.shape[1])
-        h = hypergradient(self.mdp, values, problem, weights)
+        h = gradient(self.mdp, values, weights)
         return pull_back(h.astype(values.dtype))[0]
 
 

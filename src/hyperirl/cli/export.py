@@ -1,0 +1,32 @@
+"""`hyperirl export`: a reward and a policy for those who have only NumPy."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """Write a reward and a policy as files that need only NumPy.
+
+    For example:
+        hyperirl export runs/first --to shared
+        hyperirl export reward.npz --to shared
+    """
+
+    source: Annotated[
+        Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_OR_REWARD")
+    ]
+    """The folder of a run, or the file of a reward or of a policy."""
+    to: Path
+    """The folder to write into. Nothing in it is overwritten."""
+
+    def run(self) -> None:
+        """Says what was written."""
+        from hyperirl.export import export
+
+        for path in export(self.source, self.to):
+            print(f"Wrote {path}")
+        print(f"How to use it:  {self.to / 'README.md'}")
