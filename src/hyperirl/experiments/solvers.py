@@ -32,8 +32,15 @@ _SOLVERS: tuple[str, ...] = typing.get_args(Solver)
 _EXACT = "explicit"  # What the others are held against.
 # What a smaller budget leaves out; `full` is what `hyperirl learn` does.
 _SETTINGS: dict[Budget, dict[str, Any]] = {
-    "quick": dict(steps=3, policy_hidden=(8, 8), inner_updates=2, agent_episodes=16),
-    "standard": dict(steps=20, policy_hidden=(32, 32)),
+    "quick": dict(steps=3, policy_hidden=(8, 8), inner_updates=2),
+    "standard": dict(steps=15, policy_hidden=(32, 32)),
+    "full": {},
+}
+# So few that `woodbury` can be afforded: it factors a matrix as large as the number of
+# score rows, which is 8,000 here.
+_EPISODES: dict[Budget, dict[str, int]] = {
+    "quick": {"lqr": 8},
+    "standard": {"cartpole": 8, "lqr": 16},
     "full": {},
 }
 
@@ -41,14 +48,21 @@ _SETTINGS: dict[Budget, dict[str, Any]] = {
 def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
     """A run for each environment, solver and seed."""
     del done  # They do not depend on each other.
-    # The number of trajectories stays, so that all of them do the same work.
-    common = dict(method="fisher", adaptive=False) | _SETTINGS[budget]
     return [
-        learning("solvers", common | dict(env=env, solver=solver, seed=seed))
+        learning("solvers", _common(env, budget) | dict(solver=solver, seed=seed))
         for env in _ENVIRONMENTS[budget]
         for solver in _SOLVERS
         for seed in range(seeds)
     ]
+
+
+def _common(env: str, budget: Budget) -> dict[str, Any]:
+    """What all solvers share."""
+    # The number of trajectories stays, so that all of them do the same work.
+    common = dict(env=env, method="fisher", adaptive=False) | _SETTINGS[budget]
+    if env in _EPISODES[budget]:
+        common["agent_episodes"] = _EPISODES[budget][env]
+    return common
 
 
 def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
@@ -57,7 +71,7 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
     tables = [_table(env, cells, done) for env in environments]
     configs = [result["config"] for result in done.values()]
     draw = lambda figure: _draw(figure, tables)
-    return Outcome(tables, draw, (10.0, 3.2 * len(tables)), _notes(configs))
+    return Outcome(tables, draw, (10.0, 4.0 * len(tables)), _notes(configs))
 
 
 def _table(env: str, cells: Sequence[Cell], done: Done) -> Table:
@@ -69,8 +83,8 @@ def _table(env: str, cells: Sequence[Cell], done: Done) -> Table:
     exact = found.get(_EXACT, {})
     headings = {
         "solver": "solver",
-        "best": "held-out gap, best step",
-        "last": "held-out gap, last five steps",
+        "best": "held-out gap of the best step, nats",
+        "last": "of the last five steps",
         "best_cost": "cost of the best, seed by seed",
         "last_cost": "cost of the last five",
         "certificate": "certificate",
@@ -78,7 +92,7 @@ def _table(env: str, cells: Sequence[Cell], done: Done) -> Table:
         "diverged": titles.DIVERGED,
     }
     rows = [_row(solver, results, exact) for solver, results in found.items()]
-    return Table(f"{env}, nats", headings, rows)
+    return Table(env, headings, rows)
 
 
 def _row(
@@ -131,13 +145,15 @@ def _draw(figure: "Figure", tables: Sequence[Table]) -> None:
             (("best", "best step"), ("last", "last five steps"))
         ):
             figures.bars(left, index, 2, label, [row[key] for row in table.rows])
-        figures.bars(right, 0, 1, "", [row["seconds"] for row in table.rows])
-        left.set(ylabel="held-out NLL above the floor, nats", title=table.title)
-        right.set(ylabel=titles.SECONDS, title=table.title)
+        for place, row in enumerate(table.rows):  # Bars have no foot on this scale.
+            figures.line(right, 0, "", [place], [row["seconds"]])
+        left.set(ylabel="held-out gap, nats", title=table.title)
+        right.set(ylabel=titles.SECONDS, title=table.title, yscale="log")
         figures.compress_beyond(left, 1000.0)
         for axes in (left, right):
             axes.set_xticks(places, names, rotation=60, fontsize=7, ha="right")
-    figure.axes[0].legend(loc="upper left")
+    lines = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*lines, loc="outside upper center", ncols=2)
 
 
 def _notes(configs: Sequence[Mapping[str, Any]]) -> list[str]:
