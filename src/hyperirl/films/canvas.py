@@ -84,10 +84,10 @@ def palette() -> Any:
     from PIL import Image, ImageColor
 
     page = ImageColor.getrgb(PAGE)
-    shades = []
+    shades = [*page]
     for color in (INK, SOFT, RULE, *COLORS):
         rgb = ImageColor.getrgb(color)
-        for i in range(8):
+        for i in range(2, 8):  # Paler ones would be taken for the page.
             mix = [round(a + (b - a) * i / 7) for a, b in zip(page, rgb, strict=True)]
             shades.extend(mix)
     image = Image.new("P", (1, 1))
