@@ -2,6 +2,11 @@
 
 from hyperirl.inner.annealing import Chunk as Chunk
 from hyperirl.inner.annealing import chunks as chunks
+from hyperirl.inner.averaging import AbstractAverage as AbstractAverage
+from hyperirl.inner.averaging import Averaged as Averaged
+from hyperirl.inner.averaging import AveragedState as AveragedState
+from hyperirl.inner.averaging import Exponential as Exponential
+from hyperirl.inner.averaging import Window as Window
 from hyperirl.inner.budgets import SolveBudget as SolveBudget
 from hyperirl.inner.budgets import SolveProgress as SolveProgress
 from hyperirl.inner.budgets import solve_until as solve_until
