@@ -11,7 +11,7 @@ ROOT = pathlib.Path(hyperirl.__file__).parent
 
 # Lowest first: a module may import those of earlier rows, and not of its own.
 LAYERS = [
-    {"archive"},
+    {"_cache", "archive"},
     {"_jax", "describing", "metrics", "options", "problem", "runs", "spaces"},
     {"progress", "trajectories"},
     {"networks", "steps", "verdict"},

@@ -14,11 +14,16 @@ Four things happen on `import hyperirl`; docs/jax.md explains them.
   program comes from the compilation cache; real errors are Python exceptions anyway.
 """
 
+import contextlib
 import importlib.metadata
 import os
+import pathlib
 import sys
 import warnings
 
+from hyperirl._cache import mend
+
+_LOG_LEVEL, _FATAL = "TF_CPP_MIN_LOG_LEVEL", "3"
 _WORKAROUND = "--xla_cpu_experimental_ynn_fusion_type="
 
 
@@ -44,10 +49,24 @@ def _choose_backend_flags() -> None:
     os.environ["XLA_FLAGS"] = f"{flags} {_WORKAROUND}".strip()
 
 
+def _silence() -> None:
+    """Only what is fatal is logged, unless the user has chosen a level."""
+    if "jax" not in sys.modules:
+        os.environ.setdefault(_LOG_LEVEL, _FATAL)
+        return
+    if os.environ.get(_LOG_LEVEL) != "1":  # What JAX itself sets.
+        return
+    os.environ[_LOG_LEVEL] = _FATAL  # For processes that are started from here.
+    with contextlib.suppress(ImportError):  # It is not part of JAX's interface.
+        from jaxlib.utils import absl_set_min_log_level
+
+        absl_set_min_log_level(int(_FATAL))
+
+
 _choose_backend_flags()
+_silence()
 # Wait for 2^16 cycles, not 2^26.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import jax  # noqa: E402
 
@@ -60,7 +79,7 @@ def enable_compilation_cache() -> None:
     """Keeps compiled programs between processes, unless JAX is told where already."""
     if getattr(jax.config, "jax_compilation_cache_dir") is None:  # noqa: B009
         root = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
-        jax.config.update(
-            "jax_compilation_cache_dir", os.path.join(root, "hyperirl", "xla")
-        )
+        folder = os.path.join(root, "hyperirl", "xla")
+        mend(pathlib.Path(folder))
+        jax.config.update("jax_compilation_cache_dir", folder)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
