@@ -19,7 +19,7 @@ LAYERS = [
     {"exact"},
     {"lstd", "scores"},
     {"inner"},
-    {"demos"},
+    {"demos", "worlds"},
     {"hypergradient"},
     {"evaluate"},
     {"learning"},
