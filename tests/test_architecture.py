@@ -21,7 +21,7 @@ LAYERS = [
     {"exact", "export"},
     {"films", "lstd", "scores", "wrappers"},
     {"inner"},
-    {"demos"},
+    {"demos", "worlds"},
     {"hypergradient"},
     {"evaluation"},
     {"learning"},

@@ -1,6 +1,7 @@
 """Trajectories from an environment and a policy: one `scan`, any number of episodes."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,16 +9,15 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractEnvironment, AbstractWorld
 from hyperirl.policies import AbstractActor
 from hyperirl.trajectories import Trajectories
 
 _GROUPS, _GROUP_SIZE = 4, 128  # Fewer episodes a group are not worth the threads.
 
 
-@eqx.filter_jit
 def rollout(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     policy: AbstractActor,
     num_episodes: int,
     *,
@@ -44,6 +44,28 @@ def rollout(
             "A rollout needs at least one episode of at least one step, got "
             f"num_episodes={num_episodes} and a horizon of {num_steps}."
         )
+    if environment.is_stepped:
+        world: Any = environment
+        return world.episodes(
+            policy,
+            num_episodes,
+            key=key,
+            horizon=num_steps,
+            record_rewards=record_rewards,
+        )
+    assert isinstance(environment, AbstractEnvironment)
+    return _rollout(environment, policy, num_episodes, num_steps, key, record_rewards)
+
+
+@eqx.filter_jit
+def _rollout(
+    environment: AbstractEnvironment,
+    policy: AbstractActor,
+    num_episodes: int,
+    num_steps: int,
+    key: PRNGKeyArray,
+    record_rewards: bool,
+) -> Trajectories:
     reset_key, step_key = jr.split(key)
     states = jax.vmap(lambda key: environment.reset(key=key))(
         jr.split(reset_key, num_episodes)

@@ -66,11 +66,11 @@ def each_step(
         arguments.append(_as_action(what, module, action, observation.shape))
     if key is not None:
         arguments.append(jr.split(key, batch) if batch else key)
-    run = _run if _is_traced((module, arguments)) else _compiled
+    run = _run if is_traced((module, arguments)) else _compiled
     return run(function, module, arguments)
 
 
-def _is_traced(tree: Any) -> bool:
+def is_traced(tree: Any) -> bool:
     """Whether a program that this is part of is being compiled."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
@@ -126,7 +126,7 @@ def _check_known(what: str, dtype: np.dtype, action: Numbers, space: Discrete) -
     wanted = f"This {what} reads actions as integers from 0 to {space.num_actions - 1}"
     if not jnp.issubdtype(dtype, jnp.integer):
         raise ValueError(f"{wanted}, got {dtype}.")
-    if _is_traced(action):
+    if is_traced(action):
         return
     numbers = np.asarray(action)
     wrong = numbers[(numbers < 0) | (numbers >= space.num_actions)]

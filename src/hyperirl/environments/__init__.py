@@ -2,6 +2,7 @@
 
 from hyperirl.environments.cartpole import CartPole as CartPole
 from hyperirl.environments.environment import AbstractEnvironment as AbstractEnvironment
+from hyperirl.environments.environment import AbstractWorld as AbstractWorld
 from hyperirl.environments.environment import Transition as Transition
 from hyperirl.environments.lqr import LQR as LQR
 from hyperirl.environments.lqr import random_lqr as random_lqr

@@ -61,8 +61,12 @@ class Transition(eqx.Module):
     terminated: Bool[Array, ""]
 
 
-class AbstractEnvironment(eqx.Module):
-    """A simulated task."""
+class AbstractWorld(eqx.Module):
+    """Anything that can be sampled: what is known of it from above.
+
+    One that `is_stepped` lives outside compiled programs. It brings its own `start`,
+    `act` and `episodes`; see `hyperirl.worlds`.
+    """
 
     horizon: eqx.AbstractVar[int]
 
@@ -75,6 +79,25 @@ class AbstractEnvironment(eqx.Module):
     @abc.abstractmethod
     def action_space(self) -> ActionSpace:
         """What actions are."""
+
+    @property
+    @abc.abstractmethod
+    def has_reward(self) -> bool:
+        """Whether the true reward is known."""
+
+    @property
+    @abc.abstractmethod
+    def can_start_anywhere(self) -> bool:
+        """Whether an episode can start in a state that was observed."""
+
+    @property
+    def is_stepped(self) -> bool:
+        """Whether it is stepped by the host rather than compiled."""
+        return False
+
+
+class AbstractEnvironment(AbstractWorld):
+    """A simulated task that can be compiled."""
 
     @abc.abstractmethod
     def reset(self, *, key: PRNGKeyArray) -> PyTree[Array]:
@@ -119,12 +142,10 @@ class AbstractEnvironment(eqx.Module):
 
     @property
     def has_reward(self) -> bool:
-        """Whether the true reward is known."""
         return type(self).reward is not AbstractEnvironment.reward
 
     @property
     def can_start_anywhere(self) -> bool:
-        """Whether an episode can start in a state that was observed."""
         return type(self).state_of is not AbstractEnvironment.state_of
 
 

@@ -17,7 +17,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PyTree
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.policies import AbstractPolicy, Policy
 from hyperirl.problem import Problem
 from hyperirl.rewards import AbstractReward
@@ -111,12 +111,12 @@ class AbstractClosedForm(eqx.Module):
 
 
 @functools.singledispatch
-def closed_form(environment: AbstractEnvironment) -> AbstractClosedForm | None:
+def closed_form(environment: AbstractWorld) -> AbstractClosedForm | None:
     """The closed form of an environment; None where there is none."""
     return None
 
 
-def require_closed_form(environment: AbstractEnvironment) -> AbstractClosedForm:
+def require_closed_form(environment: AbstractWorld) -> AbstractClosedForm:
     """The closed form of an environment, and an error where there is none."""
     closed = closed_form(environment)
     if closed is None:

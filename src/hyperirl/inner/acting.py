@@ -1,10 +1,11 @@
 """Acting: many environments in step, never stopping, restarted when an episode ends.
 
 Only this file touches an environment. What it hands over, a `Batch`, holds observations
-and actions but no rewards: a solver adds those of the reward it is given, so a batch
-outlives a change of reward. An environment that is stepped elsewhere needs its own
-`start` and `act`, and nothing more.
+and actions; a solver adds the rewards of the reward it is given, so a batch outlives a
+change of reward. A world that is stepped by the host brings its own `start` and `act`.
 """
+
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.policies import AbstractDistribution, AbstractPolicy
 from hyperirl.spaces import Discrete
 
@@ -50,6 +52,9 @@ class Batch(eqx.Module):
     truncated: Bool[Array, "steps envs"]
     times: Int[Array, "steps envs"]
     branches: Branches | None = None  # Where actions are choices and all can be tried.
+    rewards: Float[Array, "steps envs"] | None = (
+        None  # Paid by a world that is stepped.
+    )
 
     @property
     def alive(self) -> Float[Array, "steps envs"]:
@@ -63,21 +68,24 @@ class Batch(eqx.Module):
         return jnp.maximum(began, 1.0)
 
 
-def start(
-    environment: AbstractEnvironment, num_envs: int, *, key: PRNGKeyArray
-) -> Actors:
+def start(environment: AbstractWorld, num_envs: int, *, key: PRNGKeyArray) -> Actors:
     """Fresh environments whose clocks are spread evenly over the horizon.
 
     So a batch always sees all parts of an episode, and the environments do not restart
     all at once. The first episode of each is cut short.
     """
-    states = jax.vmap(lambda key: environment.reset(key=key))(jr.split(key, num_envs))
+    if environment.is_stepped:
+        world: Any = environment
+        return world.start(num_envs, key=key)
+    assert isinstance(environment, AbstractEnvironment)
+    reset = lambda key: environment.reset(key=key)
+    states = jax.vmap(reset)(jr.split(key, num_envs))
     times = jnp.arange(num_envs, dtype=jnp.int32) * environment.horizon // num_envs
     return Actors(states, times)
 
 
 def act(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     policy: AbstractPolicy,
     actors: Actors,
     num_steps: int,
@@ -85,6 +93,10 @@ def act(
     key: PRNGKeyArray,
 ) -> tuple[Actors, Batch]:
     """Takes `num_steps` steps in every environment."""
+    if environment.is_stepped:
+        world: Any = environment
+        return world.act(policy, actors, num_steps, key=key)
+    assert isinstance(environment, AbstractEnvironment)
 
     def one(state, time, noise, dynamics_key, fresh):
         observation = environment.observe(state)

@@ -9,7 +9,7 @@ import jax
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
 from hyperirl.problem import Problem
 
@@ -55,7 +55,7 @@ class SolveProgress:
 
 def solve_until(
     solver: AbstractInnerSolver,
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     reward: Reward,
     state: Any,
     problem: Problem,

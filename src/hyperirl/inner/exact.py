@@ -1,12 +1,14 @@
 """Closed forms under the common interface: one update, and the answer is there."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from hyperirl import exact
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
 from hyperirl.policies import AbstractPolicy, Policy
 from hyperirl.problem import Problem
@@ -25,13 +27,13 @@ class Exact(AbstractInnerSolver):
     def steps_per_update(self) -> int:
         return 0
 
-    def required_policy(self, environment: AbstractEnvironment) -> Policy:
+    def required_policy(self, environment: AbstractWorld) -> Policy:
         """One that can hold the solution."""
         return exact.require_closed_form(environment).blank_policy()
 
     def init(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         policy: AbstractPolicy,
         *,
         key: PRNGKeyArray,
@@ -43,7 +45,7 @@ class Exact(AbstractInnerSolver):
 
     def run(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         reward: Reward,
         state: ExactState,
         problem: Problem,
@@ -78,7 +80,7 @@ def _report(standing: exact.Standing) -> SolveReport:
     )
 
 
-def true_reward(environment: AbstractEnvironment) -> Reward:
+def true_reward(environment: AbstractWorld) -> Reward:
     """The environment's own reward, in the form that exact answers know."""
     if not getattr(environment, "has_reward", True):
         raise ValueError(
@@ -86,4 +88,5 @@ def true_reward(environment: AbstractEnvironment) -> Reward:
             "to maximize as `reward`."
         )
     closed = exact.closed_form(environment)
-    return environment.reward if closed is None else closed.true_reward()
+    world: Any = environment  # It says that it has one.
+    return world.reward if closed is None else closed.true_reward()

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from hyperirl import exact
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner.acting import Batch, distributions
 from hyperirl.inner.diagnostics import (
     GradientEstimate,
@@ -31,7 +31,7 @@ from hyperirl.problem import Problem
 
 
 def optimality_gap(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     reward: Reward,
     policy: AbstractPolicy,
     batch: Batch,

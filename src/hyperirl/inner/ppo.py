@@ -24,7 +24,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner.acting import Actors, Batch, act, distributions, start
 from hyperirl.inner.critic import Critic, critic, critic_loss
 from hyperirl.inner.descent import descend, descend_with, moments
@@ -33,6 +33,7 @@ from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Reward,
     SolveReport,
+    compiled,
     hyperparameter,
     repeat,
 )
@@ -100,16 +101,17 @@ class PPO(AbstractInnerSolver):
 
     def init(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         policy: AbstractPolicy,
         *,
         key: PRNGKeyArray,
     ) -> PPOState:
-        return _init(self, environment, policy, key)
+        init = _init if environment.is_stepped else _init_compiled
+        return init(self, environment, policy, key)
 
     def run(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         reward: Reward,
         state: PPOState,
         problem: Problem,
@@ -130,8 +132,13 @@ class PPO(AbstractInnerSolver):
             return eqx.tree_at(where, state, (actors, batch))
 
         state = repeat(num_updates, body, state)
+        steps = num_updates * self.steps_per_update
+        return state, self._report(environment, reward, state, problem, steps)
+
+    @compiled
+    def _report(self, environment, reward, state: PPOState, problem, steps):
         judged = self.values(reward, state, problem)
-        report = report_on(
+        return report_on(
             environment,
             reward,
             state.policy,
@@ -140,10 +147,10 @@ class PPO(AbstractInnerSolver):
             seen=judged.seen,
             advantages=judged.advantages,
             kl=state.kl,
-            steps=num_updates * self.steps_per_update,
+            steps=steps,
         )
-        return state, report
 
+    @compiled
     def update(
         self,
         reward: Reward,
@@ -236,7 +243,7 @@ class PPO(AbstractInnerSolver):
         )
 
 
-def ppo_for(environment: AbstractEnvironment, **settings: Any) -> PPO:
+def ppo_for(environment: AbstractWorld, **settings: Any) -> PPO:
     """PPO with settings that suit the actions, where no others are given.
 
     Where they are choices, advantages are small beside the values of long episodes, and
@@ -248,7 +255,6 @@ def ppo_for(environment: AbstractEnvironment, **settings: Any) -> PPO:
     return PPO(**settings)
 
 
-@eqx.filter_jit
 def _init(solver: PPO, environment: Any, policy: Any, key: PRNGKeyArray) -> PPOState:
     start_key, critic_key, act_key = jr.split(key, 3)
     value = critic(environment.observation_size, solver.critic_hidden, key=critic_key)
@@ -256,3 +262,6 @@ def _init(solver: PPO, environment: Any, policy: Any, key: PRNGKeyArray) -> PPOS
     actors, batch = act(environment, policy, actors, solver.num_steps, key=act_key)
     memory = moments(policy), moments(value)
     return PPOState(policy, value, memory, actors, batch, jnp.zeros((), jnp.float32))
+
+
+_init_compiled = eqx.filter_jit(_init)

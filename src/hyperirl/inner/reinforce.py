@@ -16,7 +16,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner.acting import NEVER, Batch, distributions
 from hyperirl.inner.advantages import generalized_advantages
 from hyperirl.inner.descent import descend, moments
@@ -26,6 +26,7 @@ from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Reward,
     SolveReport,
+    compiled,
     hyperparameter,
     repeat,
 )
@@ -95,7 +96,7 @@ class Reinforce(AbstractInnerSolver):
 
     def init(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         policy: AbstractPolicy,
         *,
         key: PRNGKeyArray,
@@ -108,13 +109,18 @@ class Reinforce(AbstractInnerSolver):
     def _play(self, environment, policy, key: PRNGKeyArray) -> Batch:
         horizon = min(self.horizon, environment.horizon)
         episodes = rollout(
-            environment, policy, self.num_episodes, key=key, horizon=horizon
+            environment,
+            policy,
+            self.num_episodes,
+            key=key,
+            horizon=horizon,
+            record_rewards=environment.is_stepped,
         )
         return as_batch(episodes)
 
     def run(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         reward: Reward,
         state: ReinforceState,
         problem: Problem,
@@ -134,8 +140,12 @@ class Reinforce(AbstractInnerSolver):
 
         start = state, jnp.zeros((), jnp.int32)
         state, steps = repeat(num_updates, body, start)
+        return state, self._report(environment, reward, state, problem, steps)
+
+    @compiled
+    def _report(self, environment, reward, state: ReinforceState, problem, steps):
         values, advantages = self.advantages(reward, state, problem)
-        report = report_on(
+        return report_on(
             environment,
             reward,
             state.policy,
@@ -146,8 +156,8 @@ class Reinforce(AbstractInnerSolver):
             kl=state.kl,
             steps=steps,
         )
-        return state, report
 
+    @compiled
     def update(
         self,
         reward: Reward,
@@ -208,6 +218,7 @@ def as_batch(episodes: Trajectories) -> Batch:
     steps = jnp.arange(episodes.num_steps, dtype=jnp.int32)
     last = jnp.concatenate([~mask[1:], jnp.ones_like(mask[:1])]) & mask
     observations = jnp.swapaxes(episodes.observations, 0, 1)
+    rewards = episodes.rewards
     return Batch(
         observations=observations[:-1],
         actions=jnp.swapaxes(episodes.actions, 0, 1),
@@ -215,4 +226,5 @@ def as_batch(episodes: Trajectories) -> Batch:
         terminated=last & episodes.terminated[None, :],
         truncated=last & ~episodes.terminated[None, :],
         times=jnp.where(mask, steps[:, None], NEVER),
+        rewards=None if rewards is None else jnp.swapaxes(rewards, 0, 1),
     )

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner.acting import Batch
 from hyperirl.inner.advantages import generalized_advantages, value_errors
 from hyperirl.inner.critic import Critic, fit
@@ -19,6 +19,7 @@ from hyperirl.inner.gap import optimality_gap
 from hyperirl.inner.solver import Reward, SolveReport
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
+from hyperirl.rewards import recorded
 
 
 def soft_rewards(
@@ -26,7 +27,8 @@ def soft_rewards(
 ) -> Float[Array, "steps envs"]:
     """`r(s, a) - alpha log pi(a | s)` of every step, for the policy that took it."""
     per_step = lambda f: jax.vmap(jax.vmap(f))(batch.observations, batch.actions)
-    rewards = per_step(reward).astype(jnp.float32)
+    rewards = recorded(reward, batch)
+    rewards = per_step(reward).astype(jnp.float32) if rewards is None else rewards
     return rewards - problem.temperature * per_step(policy.log_prob)
 
 
@@ -102,7 +104,7 @@ def soft_values(
 
 
 def report_on(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     reward: Reward,
     policy: AbstractPolicy,
     batch: Batch,

@@ -18,7 +18,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner.acting import Actors, Batch, act, distributions, start
 from hyperirl.inner.action_values import ActionValue, action_value, soft_value
 from hyperirl.inner.critic import Critic, critic
@@ -28,11 +28,13 @@ from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Reward,
     SolveReport,
+    compiled,
     hyperparameter,
     repeat,
 )
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
+from hyperirl.rewards import recorded
 
 
 class Replay(eqx.Module):
@@ -42,6 +44,7 @@ class Replay(eqx.Module):
     actions: Int[Array, " capacity"] | Float[Array, "capacity act"]
     next_observations: Float[Array, "capacity obs"]
     terminated: Bool[Array, " capacity"]
+    rewards: Float[Array, " capacity"] | None = None  # As in `Batch`.
 
 
 class SACState(eqx.Module):
@@ -95,16 +98,17 @@ class SAC(AbstractInnerSolver):
 
     def init(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         policy: AbstractPolicy,
         *,
         key: PRNGKeyArray,
     ) -> SACState:
-        return _init(self, environment, policy, key)
+        init = _init if environment.is_stepped else _init_compiled
+        return init(self, environment, policy, key)
 
     def run(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         reward: Reward,
         state: SACState,
         problem: Problem,
@@ -127,15 +131,10 @@ class SAC(AbstractInnerSolver):
             environment, reward, state, problem, num_updates, report_key
         )
 
+    @compiled
     def store(self, state: SACState, batch: Batch) -> SACState:
         """Puts a batch into the replay, over the oldest transitions."""
-        flat = lambda x: x.reshape(-1, *x.shape[2:])
-        new = Replay(
-            flat(batch.observations),
-            flat(batch.actions),
-            flat(batch.next_observations),
-            flat(batch.terminated),
-        )
+        new = _transitions(batch)
         size = new.terminated.shape[0]
         place = state.stored % self.capacity
         write = lambda old, new: jax.lax.dynamic_update_slice_in_dim(old, new, place, 0)
@@ -143,6 +142,7 @@ class SAC(AbstractInnerSolver):
         where = lambda s: (s.replay, s.stored)
         return eqx.tree_at(where, state, (replay, state.stored + size))
 
+    @compiled
     def update(
         self,
         reward: Reward,
@@ -216,6 +216,13 @@ class SAC(AbstractInnerSolver):
         actors, batch = act(
             environment, state.policy, state.actors, self.num_report_steps, key=key
         )
+        steps = (num_updates + self.num_report_steps) * self.num_envs
+        value, report = self._judge(environment, reward, state, problem, batch, steps)
+        where = lambda s: (s.actors, s.critic)
+        return eqx.tree_at(where, state, (actors, value)), report
+
+    @compiled
+    def _judge(self, environment, reward, state: SACState, problem, batch, steps):
         judged = soft_values(
             state.critic,
             reward,
@@ -234,10 +241,9 @@ class SAC(AbstractInnerSolver):
             seen=judged.seen,
             advantages=judged.advantages,
             kl=state.kl,
-            steps=(num_updates + self.num_report_steps) * self.num_envs,
+            steps=steps,
         )
-        where = lambda s: (s.actors, s.critic)
-        return eqx.tree_at(where, state, (actors, judged.critic)), report
+        return judged.critic, report
 
 
 def values_of(
@@ -272,29 +278,37 @@ def td_targets(
     key: PRNGKeyArray,
 ) -> Float[Array, " batch"]:
     """`r + gamma V(s')`, with `V = 0` after a termination."""
-    rewards = jax.vmap(reward)(part.observations, part.actions).astype(jnp.float32)
+    rewards = recorded(reward, part)
+    if rewards is None:
+        rewards = jax.vmap(reward)(part.observations, part.actions).astype(jnp.float32)
     values = values_of(policy, followers, part.next_observations, problem, key)
     return rewards + problem.discount * jnp.where(part.terminated, 0.0, values)
 
 
-@eqx.filter_jit
+def _transitions(batch: Batch) -> Replay:
+    """What a replay keeps of a batch: one row a step."""
+    flat = lambda x: x.reshape(-1, *x.shape[2:])
+    return Replay(
+        flat(batch.observations),
+        flat(batch.actions),
+        flat(batch.next_observations),
+        flat(batch.terminated),
+        None if batch.rewards is None else flat(batch.rewards),
+    )
+
+
 def _init(solver: SAC, environment: Any, policy: Any, key: PRNGKeyArray) -> SACState:
     start_key, twin_key, critic_key, act_key = jr.split(key, 4)
     size, space = environment.observation_size, environment.action_space
     actors = start(environment, solver.num_envs, key=start_key)
     steps = solver.num_initial_steps
     actors, batch = act(environment, policy, actors, steps, key=act_key)
-    flat = lambda x: x.reshape(-1, *x.shape[2:])
-    seen = flat(batch.observations), flat(batch.actions)
-    make = lambda key: action_value(*seen, space, solver.hidden, key=key)
+    seen = _transitions(batch)
+    inputs = seen.observations, seen.actions
+    make = lambda key: action_value(*inputs, space, solver.hidden, key=key)
     twins = eqx.filter_vmap(make)(jr.split(twin_key))
-    empty = lambda x: jnp.zeros((solver.capacity, *x.shape[2:]), x.dtype)
-    replay = Replay(
-        empty(batch.observations),
-        empty(batch.actions),
-        empty(batch.next_observations),
-        empty(batch.terminated),
-    )
+    empty = lambda x: jnp.zeros((solver.capacity, *x.shape[1:]), x.dtype)
+    replay = jax.tree.map(empty, seen)
     state = SACState(
         policy,
         twins,
@@ -307,3 +321,6 @@ def _init(solver: SAC, environment: Any, policy: Any, key: PRNGKeyArray) -> SACS
         jnp.zeros((), jnp.float32),
     )
     return solver.store(state, batch)
+
+
+_init_compiled = eqx.filter_jit(_init)

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
+from hyperirl.steps import is_traced
 
 Reward = Callable[[Array, Array], Array]  # r(observation, action); a pytree.
 
@@ -61,16 +63,14 @@ class AbstractInnerSolver(eqx.Module):
     def steps_per_update(self) -> int:
         """Environment steps taken for one update."""
 
-    def required_policy(
-        self, environment: AbstractEnvironment
-    ) -> AbstractPolicy | None:
+    def required_policy(self, environment: AbstractWorld) -> AbstractPolicy | None:
         """A policy of the only class that will do; None if any differentiable one."""
         return None
 
     @abc.abstractmethod
     def init(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         policy: AbstractPolicy,
         *,
         key: PRNGKeyArray,
@@ -80,7 +80,7 @@ class AbstractInnerSolver(eqx.Module):
     @abc.abstractmethod
     def run(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         reward: Reward,
         state: Any,
         problem: Problem,
@@ -92,7 +92,7 @@ class AbstractInnerSolver(eqx.Module):
 
     def solve(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         reward: Reward,
         state: Any,
         problem: Problem,
@@ -103,9 +103,12 @@ class AbstractInnerSolver(eqx.Module):
         """Improves `state.policy` by `num_updates` updates, in one compiled call.
 
         Compiled once for each combination of sizes: other reward parameters, another
-        problem, learning rate, number of updates or key run the same program.
+        problem, learning rate, number of updates or key run the same program. In a
+        world that is stepped by the host, the parts between its steps are compiled.
         """
         num_updates = jnp.asarray(num_updates, jnp.int32)
+        if environment.is_stepped:
+            return self.run(environment, reward, state, problem, num_updates, key=key)
         return _solve(self, environment, reward, state, problem, num_updates, key)
 
 
@@ -114,11 +117,27 @@ def _solve(solver, environment, reward, state, problem, num_updates, key):
     return solver.run(environment, reward, state, problem, num_updates, key=key)
 
 
-def repeat(num_times: Int[Array, ""], body: Callable, state: Any) -> Any:
-    """`state = body(i, state)` for `i < num_times`, compiled.
+def compiled(function: Callable) -> Callable:
+    """The function, compiled where it is not part of a program that is."""
+    program = eqx.filter_jit(function)
 
-    Unlike `jax.lax.fori_loop`, the state may hold things that are not arrays.
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        return (function if is_traced((args, kwargs)) else program)(*args, **kwargs)
+
+    return call
+
+
+def repeat(num_times: Int[Array, ""], body: Callable, state: Any) -> Any:
+    """`state = body(i, state)` for `i < num_times`, as part of a compiled program.
+
+    Unlike `jax.lax.fori_loop`, the state may hold things that are not arrays; and
+    outside of a program it is a loop in Python.
     """
+    if not is_traced((num_times, state)):
+        for i in range(int(num_times)):
+            state = body(jnp.asarray(i, jnp.int32), state)
+        return state
     arrays, rest = eqx.partition(state, eqx.is_array)
 
     def step(i, arrays):

@@ -10,18 +10,18 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner.budgets import SolveBudget, SolveProgress, solve_until
 from hyperirl.inner.exact import true_reward
 from hyperirl.inner.ppo import ppo_for
-from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
+from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport, compiled
 from hyperirl.policies import AbstractPolicy, log_probs, mlp_policy
 from hyperirl.problem import Problem
 from hyperirl.problem import problem as make_problem
 from hyperirl.rewards import rewards_of
 from hyperirl.rollout import rollout
 from hyperirl.spaces import Box
-from hyperirl.trajectories import returns
+from hyperirl.trajectories import Trajectories, returns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class TrainedPolicy:
 
 
 def train(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     reward: Reward | None = None,
     *,
     problem: Problem | None = None,
@@ -87,7 +87,8 @@ def train(
         nonlocal evaluating
         began = time.monotonic()
         key = jr.fold_in(evaluation_key, len(curve))
-        measured = _evaluate(
+        evaluate = _evaluate if environment.is_stepped else _evaluate_compiled
+        measured = evaluate(
             environment, reward, state.policy, problem, num_evaluation_episodes, key
         )
         true_return, error, soft_return = map(float, measured)
@@ -114,7 +115,7 @@ def train(
 
 
 def policy_for(
-    environment: AbstractEnvironment, solver: AbstractInnerSolver, *, key: PRNGKeyArray
+    environment: AbstractWorld, solver: AbstractInnerSolver, *, key: PRNGKeyArray
 ) -> AbstractPolicy:
     """The kind of policy a solver needs; else two hidden tanh layers of 32 or 64.
 
@@ -132,9 +133,8 @@ def policy_for(
     return mlp_policy(size, space, covariance="full", key=key)
 
 
-@eqx.filter_jit
 def _evaluate(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     reward: Any,
     policy: Any,
     problem: Problem,
@@ -146,6 +146,15 @@ def _evaluate(
     The first two are NaN where the environment has no reward of its own.
     """
     episodes = rollout(environment, policy, num_episodes, key=key)
+    return _measure(environment, reward, policy, problem, episodes)
+
+
+_evaluate_compiled = eqx.filter_jit(_evaluate)
+
+
+@compiled
+def _measure(environment, reward, policy, problem: Problem, episodes: Trajectories):
+    num_episodes = episodes.num_episodes
     true = jnp.full(num_episodes, jnp.nan, jnp.float32)
     if getattr(environment, "has_reward", True):
         assert episodes.rewards is not None

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from hyperirl.rewards.recorded import recorded
 from hyperirl.spaces import ActionSpace
 from hyperirl.steps import Numbers, each_step
 from hyperirl.trajectories import Trajectories, steps_taken
@@ -54,5 +55,7 @@ def rewards_of(
     reward: Callable, trajectories: Trajectories
 ) -> Float[Array, "episodes steps"]:
     """The reward of every step taken; 0 in the padding."""
-    per_step = jax.vmap(jax.vmap(reward))
-    return jnp.where(trajectories.mask, per_step(*steps_taken(trajectories)), 0.0)
+    rewards = recorded(reward, trajectories)
+    if rewards is None:
+        rewards = jax.vmap(jax.vmap(reward))(*steps_taken(trajectories))
+    return jnp.where(trajectories.mask, rewards, 0.0)

@@ -1,0 +1,126 @@
+"""From what people have, to a world: an id, an environment, a factory, a vector."""
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import VectorEnv
+
+from hyperirl.worlds.gym import VectorStepper, copies
+from hyperirl.worlds.stepper import AbstractStepper
+from hyperirl.worlds.world import Engine, SteppedWorld
+
+Given = str | EnvSpec | gymnasium.Env | VectorEnv | Callable[[], gymnasium.Env]
+"""What a stepped world can be made of."""
+
+
+def make_world(
+    given: Given, *, horizon: int | None = None, **options: Any
+) -> SteppedWorld:
+    """A world of Gymnasium's environments.
+
+    Args:
+        given: The id of an environment (`"Hopper-v5"`, `"gym:Hopper-v5"`, or
+            `"my_module:MyEnv-v0"`), its spec, an environment that can be made again
+            from its spec, a function that makes one, or a vector environment.
+        horizon: Where episodes are cut; by default where the spec says.
+        **options: Of the environment, if it is made from an id or a spec.
+    """
+    if options and not isinstance(given, str | EnvSpec):
+        raise ValueError(
+            f"Options ({', '.join(options)}) are for environments that are made from "
+            "an id; put them into the one that you give."
+        )
+    if isinstance(given, str):
+        given = _spec(given.removeprefix("gym:"))
+    if isinstance(given, VectorEnv):
+        stepper = VectorStepper(given)
+        name, limit = _name(given.spec, given), _limit(given.spec)
+        engine = Engine(name, lambda num_envs: stepper, num_envs=given.num_envs)
+    elif isinstance(given, EnvSpec):
+        name, limit = given.id, _limit(given)
+        engine = Engine(name, _from_spec(given, options))
+    elif isinstance(given, gymnasium.Env):
+        spec = _respec(given)
+        name, limit = spec.id, _limit(spec)
+        engine = Engine(name, _from_spec(spec, {}))
+    else:
+        first = given()
+        name, limit = _name(first.spec, first), _limit(first.spec)
+        factory = given
+        engine = Engine(name, lambda num_envs: copies(factory, num_envs))
+    horizon = limit if horizon is None else horizon
+    if horizon is None:
+        raise ValueError(
+            f"{name} does not say when its episodes are cut; give `horizon`, the "
+            "number of steps after which they are."
+        )
+    return SteppedWorld(engine=engine, horizon=horizon)
+
+
+def _from_spec(
+    spec: EnvSpec, options: dict[str, Any]
+) -> Callable[[int], AbstractStepper]:
+    """The fastest way there is: a batch of robots, a vector environment, or copies."""
+    robot = _robot(spec, options)
+    if robot is not None:
+        from hyperirl.worlds.mujoco import MujocoStepper
+
+        return lambda num_envs: MujocoStepper(robot, num_envs)
+    if spec.vector_entry_point is not None and not spec.additional_wrappers:
+        return lambda num_envs: VectorStepper(
+            gymnasium.make_vec(
+                spec, num_envs, vectorization_mode="vector_entry_point", **options
+            )
+        )
+    make = lambda: gymnasium.make(spec, disable_env_checker=True, **options)
+    return lambda num_envs: copies(make, num_envs)
+
+
+def _robot(spec: EnvSpec, options: dict[str, Any]) -> Any:
+    """The robot of a spec; None if it is none, or has options that are not known."""
+    if importlib.util.find_spec("mujoco") is None or spec.additional_wrappers:
+        return None
+    if importlib.util.find_spec("mujoco.batch") is None:  # Before 3.17.
+        return None
+    from hyperirl.worlds.robots import ROBOTS
+
+    if spec.id not in ROBOTS:
+        return None
+    try:
+        return ROBOTS[spec.id](**{**spec.kwargs, **options})
+    except TypeError:
+        return None
+
+
+def _spec(name: str) -> EnvSpec:
+    module, _, _ = name.rpartition(":")
+    if module:  # Gymnasium's own form: importing the module registers the id.
+        importlib.import_module(module)
+    try:
+        return gymnasium.spec(name.rpartition(":")[2])
+    except gymnasium.error.Error as error:
+        raise ValueError(
+            f"Gymnasium knows no environment {name!r}: {error} If a module of yours "
+            "registers it, give `module:Id`, or import the module first."
+        ) from error
+
+
+def _respec(environment: gymnasium.Env) -> EnvSpec:
+    spec = environment.spec
+    if spec is None or any(part.kwargs is None for part in spec.additional_wrappers):
+        raise ValueError(
+            f"{type(environment).__name__} cannot be made again, and many copies of it "
+            "are needed; give a function that makes one, such as `lambda: MyEnv()`."
+        )
+    return spec
+
+
+def _name(spec: EnvSpec | None, environment: Any) -> str:
+    return type(environment).__name__ if spec is None else spec.id
+
+
+def _limit(spec: EnvSpec | None) -> int | None:
+    return None if spec is None else spec.max_episode_steps

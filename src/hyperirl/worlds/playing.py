@@ -1,0 +1,74 @@
+"""A policy that plays: one compiled call a step, for all environments."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.random as jr
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from hyperirl.policies import AbstractPolicy
+
+
+class Player:
+    """A policy with its noise for many steps, drawn in blocks.
+
+    Only arrays are handed to the compiled call. To find out what else a policy is made
+    of takes longer than to let it choose, and is done once.
+    """
+
+    def __init__(
+        self,
+        policy: AbstractPolicy,
+        num_envs: int,
+        block_size: int,
+        *,
+        key: PRNGKeyArray,
+    ):
+        """Gets ready to choose for `num_envs` environments at a time."""
+        arrays, rest = eqx.partition(policy, eqx.is_array)
+        self._arrays, tree = jax.tree.flatten(arrays)
+        others, frame = jax.tree.flatten(rest)
+        self._choose, self._draw = _programs(tree, frame, tuple(others))
+        self._shape, self._key = (block_size, num_envs), key
+        self._noise, self._steps = None, 0
+
+    def __call__(self, observations: Float[np.ndarray, "envs obs"]) -> np.ndarray:
+        """The actions of the next step."""
+        block, row = divmod(self._steps, self._shape[0])
+        if row == 0:
+            key = jr.fold_in(self._key, block)
+            self._noise = self._draw(self._arrays, key, self._shape)
+        self._steps += 1
+        row = np.int32(row)
+        return np.asarray(self._choose(self._arrays, observations, self._noise, row))
+
+
+@functools.lru_cache(maxsize=64)
+def _programs(tree: Any, frame: Any, others: tuple) -> tuple[Callable, Callable]:
+    """Compiled choosing and drawing, for all policies that differ only in arrays."""
+
+    def whole(arrays) -> AbstractPolicy:
+        rest = jax.tree.unflatten(frame, others)
+        return eqx.combine(jax.tree.unflatten(tree, arrays), rest)
+
+    @jax.jit
+    def choose(arrays, observations, noise, row):
+        return jax.vmap(whole(arrays).act)(observations, noise[row])
+
+    @functools.partial(jax.jit, static_argnums=2)
+    def draw(arrays, key, shape):
+        policy = whole(arrays)
+        draw_one = lambda key: policy.draw_noise(key=key)
+        return jax.vmap(jax.vmap(draw_one))(jr.split(key, shape))
+
+    return choose, draw
+
+
+def generator(key: PRNGKeyArray) -> np.random.Generator:
+    """NumPy's chance from JAX's."""
+    words = np.asarray(jr.bits(key, (4,), np.uint32))
+    return np.random.default_rng([int(word) for word in words])
