@@ -3,6 +3,7 @@
 A command is a frozen dataclass whose fields are its options and whose `run` does it.
 """
 
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -44,6 +45,9 @@ Command = (
 
 _DESCRIPTION = """Learn reward functions from demonstrations.
 
+`--import MODULE`, anywhere, imports a module first: one that registers environments
+with Gymnasium.
+
 For example:
     hyperirl learn
     hyperirl evaluate runs/cartpole-fisher-0
@@ -69,6 +73,7 @@ def _run(args: Sequence[str] | None) -> None:
     if args == ["--version"]:
         print(f"hyperirl {metadata.version('hyperirl')}")
         return
+    args = _import_modules(args)
     command = tyro.cli(Command, prog="hyperirl", description=_DESCRIPTION, args=args)
     enable_compilation_cache()
     try:
@@ -83,3 +88,28 @@ def _run(args: Sequence[str] | None) -> None:
     except KeyboardInterrupt:
         print("hyperirl: interrupted.", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+def _import_modules(args: list[str]) -> list[str]:
+    """Imports what the user names by `--import`; returns the other arguments."""
+    others, names = [], []
+    words = iter(args)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option != "--import":
+            others.append(word)
+        else:
+            names.append(value if equals else next(words, ""))
+    if names:
+        sys.path.insert(0, os.getcwd())
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except (ImportError, ValueError) as error:
+            print(
+                f"hyperirl: Cannot import {name!r} ({error}); start the command in the "
+                "folder of that module, or install it.",
+                file=sys.stderr,
+            )
+            raise SystemExit(2) from None
+    return others

@@ -28,8 +28,8 @@ class Collect:
     out: Path
     """The .npz file to write."""
     env: str = "cartpole"
-    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world; or
-    your own as MODULE:NAME, which is imported."""
+    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world;
+    gym:ID for one of Gymnasium's; or your own as MODULE:NAME, which is imported."""
     episodes: int = 100
     """How many episodes."""
     seed: int = 0

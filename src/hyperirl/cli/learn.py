@@ -31,8 +31,8 @@ class Learn:
     """
 
     env: str = "cartpole"
-    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world; or
-    your own as MODULE:NAME, which is imported."""
+    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world;
+    gym:ID for one of Gymnasium's; or your own as MODULE:NAME, which is imported."""
     demos: str | None = None
     """A file of demonstrations, or the name of bundled ones; those of the environment
     by default."""

@@ -27,8 +27,8 @@ class Train:
     """
 
     env: str = "cartpole"
-    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world; or
-    your own as MODULE:NAME, which is imported."""
+    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world;
+    gym:ID for one of Gymnasium's; or your own as MODULE:NAME, which is imported."""
     reward: Path | None = None
     """A reward from `hyperirl learn`; the environment's own by default."""
     solver: Literal["ppo", "sac", "reinforce", "exact"] = "ppo"

@@ -4,11 +4,11 @@ import numpy as np
 
 from hyperirl.demos.demos import Demos
 from hyperirl.demos.errors import DemosError
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.spaces import Box, Discrete
 
 
-def check_against(demos: Demos, environment: AbstractEnvironment) -> None:
+def check_against(demos: Demos, environment: AbstractWorld) -> None:
     """Raises `DemosError` unless the demonstrations could be from the environment.
 
     Looks at the size of observations, at the type, size and range of actions, and at

@@ -12,15 +12,14 @@ from hyperirl.demos.demos import Demos
 from hyperirl.demos.errors import DemosError
 from hyperirl.demos.experts import QUICK, Effort, Progress, soft_optimal_expert
 from hyperirl.demos.provenance import Provenance
-from hyperirl.environments import AbstractEnvironment
 from hyperirl.policies import log_probs
 from hyperirl.problem import problem as make_problem
 from hyperirl.rollout import rollout
-from hyperirl.tasks import Task, as_task, make
+from hyperirl.tasks import AnyTask, Task, as_task, make
 
 
 def collect(
-    task: str | Task | AbstractEnvironment,
+    task: AnyTask,
     num_episodes: int = 100,
     *,
     seed: int = 0,
@@ -55,9 +54,8 @@ def collect(
             f"{task.name} does not know its true reward, so there is no expert to "
             "train; write its method `reward`, or record demonstrations elsewhere."
         )
-    if temperature is None:
-        temperature = task.temperature
-    problem = make_problem(temperature, discount)
+    alpha: float = task.temperature if temperature is None else temperature
+    problem = make_problem(alpha, discount)
     expert_key, rollout_key = jr.split(jr.key(seed))
     expert = soft_optimal_expert(
         task, problem, effort=effort, key=expert_key, on_progress=on_progress
@@ -67,7 +65,7 @@ def collect(
         environment=task.name,
         options=options,
         horizon=environment.horizon,
-        temperature=temperature,
+        temperature=alpha,
         discount=discount,
         expert=expert.description,
         report=expert.report,
@@ -79,9 +77,7 @@ def collect(
     return demos
 
 
-def _changed(
-    task: str | Task | AbstractEnvironment, options: Mapping[str, Any]
-) -> Task:
+def _changed(task: AnyTask, options: Mapping[str, Any]) -> Task:
     """The task with options of its environment changed, which a built-in one has."""
     if not options:
         return as_task(task)

@@ -11,7 +11,7 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from hyperirl import exact
-from hyperirl.inner import PPO, SolveReport, chunks
+from hyperirl.inner import PPO, SolveReport, chunks, true_reward
 from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.problem import Problem
 from hyperirl.spaces import Box
@@ -101,7 +101,7 @@ def _train(
         practice = task.practice(environment, problem, chunk.start)
         state, report = _solver(effort, chunk.start, chunk.end).solve(
             practice,
-            practice.reward,
+            true_reward(practice),
             state,
             problem,
             chunk.num_updates,

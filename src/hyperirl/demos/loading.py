@@ -12,7 +12,7 @@ from hyperirl.demos.demos import Demos
 from hyperirl.demos.errors import DemosError
 from hyperirl.demos.flat import to_flat
 from hyperirl.demos.provenance import Provenance
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 
 _DATA = Path(__file__).parent / "data"
 bundled: tuple[str, ...] = tuple(sorted(path.stem for path in _DATA.glob("*.npz")))
@@ -59,7 +59,7 @@ def content_hash(demos: Demos) -> str:
     return digest.hexdigest()
 
 
-def environment_of(provenance: Provenance) -> AbstractEnvironment | None:
+def environment_of(provenance: Provenance) -> AbstractWorld | None:
     """The environment demonstrations come from, if it is one of ours."""
     if provenance.environment not in tasks.names:
         return None

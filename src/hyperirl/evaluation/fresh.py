@@ -14,7 +14,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperirl.demos import starting_in
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.evaluation.ranking import untrained
 from hyperirl.inner import PPO, Reward, chunks, ppo_for
 from hyperirl.policies import (
@@ -29,7 +29,7 @@ from hyperirl.rollout import rollout
 from hyperirl.spaces import Box
 from hyperirl.trajectories import Trajectories, returns
 
-MakePolicy = Callable[[AbstractEnvironment, PRNGKeyArray], AbstractPolicy]
+MakePolicy = Callable[[AbstractWorld, PRNGKeyArray], AbstractPolicy]
 OnProgress = Callable[[float, str], None]
 
 
@@ -113,7 +113,7 @@ class Fresh:
     """`-sum_t log pi(a_t | s_t)` of each test episode."""
 
 
-def usual_policy(environment: AbstractEnvironment, key: PRNGKeyArray) -> Policy:
+def usual_policy(environment: AbstractWorld, key: PRNGKeyArray) -> Policy:
     """Two hidden layers of 64. Actions in a finite box are squashed into it."""
     space = environment.action_space
     bounded = isinstance(space, Box) and not _unbounded(environment)
@@ -137,7 +137,7 @@ def policies_like(policy: AbstractPolicy) -> MakePolicy:
     if isinstance(policy.head, GaussianHead):
         gaussian = policy.head
 
-    def make(environment: AbstractEnvironment, key: PRNGKeyArray) -> Policy:
+    def make(environment: AbstractWorld, key: PRNGKeyArray) -> Policy:
         return mlp_policy(
             environment.observation_size,
             environment.action_space,
@@ -154,7 +154,7 @@ def policies_like(policy: AbstractPolicy) -> MakePolicy:
 
 
 def train_fresh(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     reward: Reward,
     problem: Problem,
     test: Trajectories,
@@ -226,7 +226,7 @@ def _words(returned: float, nll: float) -> str:
 
 
 def _solver(
-    environment: AbstractEnvironment, training: FreshTraining, start: float, end: float
+    environment: AbstractWorld, training: FreshTraining, start: float, end: float
 ) -> PPO:
     """For the part of the training between two shares of it.
 
@@ -248,13 +248,13 @@ def _solver(
     )
 
 
-def _unbounded(environment: AbstractEnvironment) -> bool:
+def _unbounded(environment: AbstractWorld) -> bool:
     space = environment.action_space
     return isinstance(space, Box) and not math.isfinite(space.high - space.low)
 
 
 def measure(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     policy: AbstractPolicy,
     test: Trajectories,
     *,
@@ -276,15 +276,22 @@ def measure(
     return jnp.concatenate(returned) if returned else None, nll
 
 
-@eqx.filter_jit
 def _measure(environment, policy, test, num_episodes, key):
     """True returns of its own episodes, and its likelihood on those of the expert."""
+    measured = _play if environment.is_stepped else _play_compiled
+    return measured(environment, policy, test, num_episodes, key)
+
+
+def _play(environment, policy, test, num_episodes, key):
     nll = -jnp.sum(log_probs(policy, test), axis=1)
     if not environment.has_reward:
         return None, nll
     episodes = rollout(environment, policy, num_episodes, key=key)
     assert episodes.rewards is not None
     return returns(episodes, episodes.rewards), nll
+
+
+_play_compiled = eqx.filter_jit(_play)
 
 
 def steps_to_reach(curve: Curve, threshold: float) -> float | None:

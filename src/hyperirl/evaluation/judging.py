@@ -19,7 +19,7 @@ import numpy as np
 from hyperirl.cloning import clone
 from hyperirl.demos import Demos
 from hyperirl.demos.splitting import Parts, split_demos
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.evaluation.distance import coverage, epic_distance
 from hyperirl.evaluation.fresh import (
     Fresh,
@@ -76,7 +76,7 @@ class Subject:
     """With which it kept episodes for evaluations, if with another one."""
 
     @property
-    def environment(self) -> AbstractEnvironment:
+    def environment(self) -> AbstractWorld:
         """Where it was learned."""
         return self.task.environment
 
@@ -147,7 +147,7 @@ def _settings(subject: Subject, ranking: RankingSet | None) -> dict[str, Any]:
     return settings
 
 
-def ranking_of_demos(environment: AbstractEnvironment, demos: Demos) -> RankingSet:
+def ranking_of_demos(environment: AbstractWorld, demos: Demos) -> RankingSet:
     """The ranking set of these demonstrations, the same one in every evaluation.
 
     A clone stands in for the expert, who may not be known. The true reward has no part
@@ -179,16 +179,12 @@ class _Trainer:
         """Says how many rewards will be trained on, for the progress."""
         self._total = rewards * self.seeds
 
-    def soft(
-        self, world: AbstractEnvironment, reward: Reward, words: str
-    ) -> list[Fresh]:
+    def soft(self, world: AbstractWorld, reward: Reward, words: str) -> list[Fresh]:
         """With entropy, often started in demonstrated states: as in learning."""
         starts = self.subject.parts.train.trajectories
         return self._train(world, reward, self.subject.problem, starts, words)
 
-    def hard(
-        self, world: AbstractEnvironment, reward: Reward, words: str
-    ) -> list[Fresh]:
+    def hard(self, world: AbstractWorld, reward: Reward, words: str) -> list[Fresh]:
         """Without entropy, from the task's own starts: as a stranger would."""
         problem = dataclasses.replace(
             self.subject.problem, temperature=jnp.float32(_HARD_TEMPERATURE)
@@ -198,7 +194,7 @@ class _Trainer:
 
     def _train(
         self,
-        world: AbstractEnvironment,
+        world: AbstractWorld,
         reward: Reward,
         problem: Problem,
         starts: Trajectories | None,
@@ -264,6 +260,8 @@ def _of_fresh(
             for name, world in worlds.items()
         },
     }
+    if "expert_return" not in references:
+        return result
     return result | _retraining(learned, true, references)
 
 
@@ -296,18 +294,20 @@ def _references(
     if ranking is None or returned is None:
         return {"bc_nll": interval(nll)}
     episodes = rollout(environment, ranking.random, _REFERENCE_EPISODES, key=random_key)
-    expert = _true_returns(environment, subject.demos.trajectories)
-    return {
-        "expert_return": interval(expert),
+    found = {
         "random_return": interval(_true_returns(environment, episodes)),
         "bc_nll": interval(nll),
         "bc_return": interval(returned),
     }
+    shown = subject.demos.trajectories
+    if environment.is_stepped and shown.rewards is None:  # Nobody knows any more.
+        return found
+    return {"expert_return": interval(_true_returns(environment, shown))} | found
 
 
 @eqx.filter_jit
-def _true_returns(environment: AbstractEnvironment, episodes: Trajectories):
-    return returns(episodes, rewards_of(environment.reward, episodes))
+def _true_returns(environment: AbstractWorld, episodes: Trajectories):
+    return returns(episodes, rewards_of(true_reward(environment), episodes))
 
 
 def _likelihood(nll: Sequence[Any], parts: Parts) -> dict[str, Any]:
@@ -357,9 +357,7 @@ def _of_reward(
     draws = resampled_rank_correlations(reward, episodes, jnp.asarray(picks(count)))
     constant = constant_control(episodes)
     untrained = untrained_control(reward, episodes, key=jr.key(ranking.version))
-    where = coverage(episodes, environment.action_space)
-    distance = epic_distance(reward, true_reward(environment), where, subject.problem)
-    return {
+    ranked = {
         "rank_corr": percentiles(float(found.total), draws, count),
         "rank_corr_per_step": _number(found.per_step),
         "rank_corr_soft": _number(soft.total),
@@ -367,8 +365,12 @@ def _of_reward(
         "rank_corr_constant_per_step": _number(constant.per_step),
         "rank_corr_untrained": _number(untrained.total),
         "rank_corr_untrained_per_step": _number(untrained.per_step),
-        "epic_distance": _number(distance),
     }
+    if environment.is_stepped:  # The true reward is no function to compare with.
+        return ranked
+    where = coverage(episodes, environment.action_space)
+    distance = epic_distance(reward, true_reward(environment), where, subject.problem)
+    return ranked | {"epic_distance": _number(distance)}
 
 
 def _retraining(

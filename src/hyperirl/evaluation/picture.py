@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from hyperirl import exact
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.evaluation.ranking import undiscounted_returns
+from hyperirl.inner import true_reward
 from hyperirl.rewards import AbstractReward, QuadraticReward, TableReward
 from hyperirl.spaces import Discrete
 from hyperirl.tasks import Axis, Plane, Task
@@ -60,13 +61,13 @@ def scatter(
     }
 
 
-def _true_reward(environment: AbstractEnvironment) -> AbstractReward | None:
+def _true_reward(environment: AbstractWorld) -> AbstractReward | None:
     """The true reward as one of our classes, if it is one."""
     closed = exact.closed_form(environment)
     return None if closed is None else closed.true_reward()
 
 
-def _tables(environment: AbstractEnvironment, reward: AbstractReward):
+def _tables(environment: AbstractWorld, reward: AbstractReward):
     learned = reward.soft
     assert isinstance(learned, TableReward)
     states, actions = learned.table.shape
@@ -80,7 +81,7 @@ def _tables(environment: AbstractEnvironment, reward: AbstractReward):
     return {"kind": "matrices", "panels": panels}
 
 
-def _costs(environment: AbstractEnvironment, reward: QuadraticReward):
+def _costs(environment: AbstractWorld, reward: QuadraticReward):
     states = [f"s{i}" for i in range(reward.state_cost.shape[0])]
     actions = [f"a{i}" for i in range(reward.action_cost.shape[0])]
     true = _true_reward(environment)
@@ -109,8 +110,8 @@ def _heatmaps(
     grid_x, grid_y = (jnp.asarray(g, jnp.float32) for g in np.meshgrid(x, y))
     observations = jax.vmap(jax.vmap(plane.observe))(grid_x, grid_y)
     kinds: dict[str, Callable] = {"learned": reward}
-    if environment.has_reward:
-        kinds["true"] = environment.reward
+    if environment.has_reward and not environment.is_stepped:  # Then a function.
+        kinds["true"] = true_reward(environment)
     panels = []
     for action_name, action in _actions(task):
         for kind, function in kinds.items():
@@ -133,7 +134,7 @@ def _actions(task: Task) -> list[tuple[str, Array]]:
     return [(name, jnp.asarray(a, jnp.int32)) for a, name in enumerate(names)]
 
 
-def _usual_plane(environment: AbstractEnvironment) -> Plane:
+def _usual_plane(environment: AbstractWorld) -> Plane:
     """The first two numbers of an observation, with the others at zero."""
     size = environment.observation_size
     second = min(1, size - 1)

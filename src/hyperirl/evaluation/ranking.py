@@ -16,7 +16,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner import Reward
 from hyperirl.networks import MLP, AbstractData
 from hyperirl.policies import AbstractActor, AbstractPolicy
@@ -91,7 +91,7 @@ def scaled_to(episodes: Trajectories, random: RandomPolicy) -> RandomPolicy:
 
 
 def ranking_set(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     expert: AbstractPolicy,
     *,
     key: PRNGKeyArray,
@@ -119,9 +119,8 @@ def ranking_set(
         random = scaled_to(played, random)
     noise = jnp.linspace(0.0, 1.0, levels, dtype=jnp.float32)
     keys = jr.split(play_key, levels)
-    episodes = _play_levels(
-        environment, expert, random, noise, episodes_per_level, keys
-    )
+    play = _play_by_the_host if environment.is_stepped else _play_levels
+    episodes = play(environment, expert, random, noise, episodes_per_level, keys)
     return RankingSet(episodes, jnp.repeat(noise, episodes_per_level), random)
 
 
@@ -135,6 +134,15 @@ def _play_levels(environment, expert, random, noise, num_episodes, keys):
 
     stacked = jax.vmap(play)(noise, keys)
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), stacked)
+
+
+def _play_by_the_host(environment, expert, random, noise, num_episodes, keys):
+    """One level after the other."""
+    played = [
+        rollout(environment, NoisyPolicy(expert, random, chance), num_episodes, key=key)
+        for chance, key in zip(noise, keys, strict=True)
+    ]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *played)
 
 
 class RankCorrelation(eqx.Module):

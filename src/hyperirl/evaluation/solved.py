@@ -7,7 +7,7 @@ policy has a closed form, there is neither.
 import equinox as eqx
 
 from hyperirl import exact
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner import Reward
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
@@ -15,7 +15,7 @@ from hyperirl.problem import Problem
 
 @eqx.filter_jit
 def solved_policy(
-    environment: AbstractEnvironment, reward: Reward, problem: Problem
+    environment: AbstractWorld, reward: Reward, problem: Problem
 ) -> AbstractPolicy | None:
     """The soft-optimal policy in closed form; None where only training helps.
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import jax.random as jr
 import numpy as np
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.films.canvas import GREEN, PAGE, RULE, Canvas, palette
 from hyperirl.films.scenes import HEIGHT, WIDTH, Episode, scene
 from hyperirl.policies import AbstractPolicy
@@ -19,7 +19,7 @@ _SECONDS = 8.0  # A film of many frames is this long.
 
 
 def play(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     policy: AbstractPolicy,
     reward: AbstractReward | None = None,
     *,
@@ -57,7 +57,7 @@ class _Greedy(AbstractPolicy):
 
 
 def episode_film(
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     episode: Episode,
     *,
     format: Format = "gif",

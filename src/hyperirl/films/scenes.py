@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hyperirl.environments import AbstractEnvironment, CartPole, Pendulum
+from hyperirl.environments import AbstractWorld, CartPole, Pendulum
 from hyperirl.films.canvas import BLUE, COLORS, INK, ORANGE, RULE, SOFT, Canvas, Point
 
 WIDTH, HEIGHT = 480, 240
@@ -39,7 +39,7 @@ Scene = Callable[[int], Canvas]
 
 
 @functools.singledispatch
-def scene(environment: AbstractEnvironment, episode: Episode) -> Scene:
+def scene(environment: AbstractWorld, episode: Episode) -> Scene:
     """How an episode in this environment is drawn: as curves, if nothing else is known.
 
     What is left of the moment has happened; the actions are below.

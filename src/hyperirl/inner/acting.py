@@ -14,8 +14,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from hyperirl.environments import AbstractEnvironment
-from hyperirl.environments import AbstractWorld
+from hyperirl.environments import AbstractEnvironment, AbstractWorld
 from hyperirl.policies import AbstractDistribution, AbstractPolicy
 from hyperirl.spaces import Discrete
 

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy
@@ -137,14 +137,12 @@ class Averaged(AbstractInnerSolver):
     def steps_per_update(self) -> int:
         return self.solver.steps_per_update
 
-    def required_policy(
-        self, environment: AbstractEnvironment
-    ) -> AbstractPolicy | None:
+    def required_policy(self, environment: AbstractWorld) -> AbstractPolicy | None:
         return self.solver.required_policy(environment)
 
     def init(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         policy: AbstractPolicy,
         *,
         key: PRNGKeyArray,
@@ -154,7 +152,7 @@ class Averaged(AbstractInnerSolver):
 
     def run(
         self,
-        environment: AbstractEnvironment,
+        environment: AbstractWorld,
         reward: Reward,
         state: AveragedState,
         problem: Problem,

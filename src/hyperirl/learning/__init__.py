@@ -7,7 +7,6 @@ from hyperirl.learning.config import shown_steps as shown_steps
 from hyperirl.learning.evaluating import evaluate as evaluate
 from hyperirl.learning.evaluating import subject_of as subject_of
 from hyperirl.learning.given import Given as Given
-from hyperirl.learning.learn import AnyTask as AnyTask
 from hyperirl.learning.learn import create_folder as create_folder
 from hyperirl.learning.learn import learn as learn
 from hyperirl.learning.learn import make_options as make_options

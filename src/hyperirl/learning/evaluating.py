@@ -7,11 +7,12 @@ from hyperirl import evaluation, saving
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.evaluation import FreshTraining, RankingSet, Subject
 from hyperirl.learning.given import Given
-from hyperirl.learning.learn import AnyTask, reopen
+from hyperirl.learning.learn import reopen
 from hyperirl.learning.result import Result
 from hyperirl.learning.setup import standing_alone
 from hyperirl.progress import progress_bar
 from hyperirl.runs import RunError, RunFolder
+from hyperirl.tasks import AnyTask
 
 
 def evaluate(

@@ -15,7 +15,6 @@ import optax
 from hyperirl import demos as demos_lib
 from hyperirl.curvature import AbstractSolver
 from hyperirl.demos import Demos, DemosError
-from hyperirl.environments import AbstractEnvironment
 from hyperirl.hypergradient import AbstractEstimator
 from hyperirl.inner import AbstractInnerSolver
 from hyperirl.learning.config import Config, complete, from_json, shown_steps
@@ -28,9 +27,8 @@ from hyperirl.policies import AbstractPolicy
 from hyperirl.progress import showing
 from hyperirl.rewards import AbstractReward
 from hyperirl.runs import RunError, RunFolder
-from hyperirl.tasks import Task, as_task, make, names
+from hyperirl.tasks import AnyTask, Task, as_task, is_safe
 
-AnyTask = str | Task | AbstractEnvironment
 _KEPT_DEMOS = "demos.npz"
 
 
@@ -60,8 +58,8 @@ def learn(
     ```
 
     Args:
-        task: What was demonstrated: the name of a built-in task, a `Task`, or an
-            environment of your own.
+        task: What was demonstrated: the name of a built-in task, `gym:ID`, a `Task`,
+            an environment (ours or Gymnasium's), or a function that makes one.
         demos: Demonstrations, a file of them, or the name of bundled ones; by default
             those of the task.
         method: fisher (the default), explicit, sketch, ml-irl, exact or bc.
@@ -134,7 +132,7 @@ def set_up(
         )
     loaded = _as_kept(source) if isinstance(source, Demos) else demos_lib.load(source)
     pinned = given.described()
-    if task in names:
+    if isinstance(task, str) and is_safe(task):
         found = _as_recorded(found, loaded)
     else:
         pinned["env"] = describe(found.environment)
@@ -188,7 +186,9 @@ def reopen(
         found = as_task(task)
         pinned["env"] = describe(found.environment)
     else:
-        found = _as_recorded(make(config.env), loaded)
+        if not is_safe(config.env):
+            raise RunError(f"{folder.path} names no task that we know: {config.env!r}.")
+        found = _as_recorded(as_task(config.env), loaded)
     _check_given(folder, config, pinned)
     found = dataclasses.replace(found, name=config.env)
     demos_lib.check_against(loaded, found.environment)

@@ -8,8 +8,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.evaluation.ranking import rank_correlation
+from hyperirl.inner import true_reward
 from hyperirl.metrics import StepMetrics
 from hyperirl.rewards import AbstractReward, rewards_of, standalone
 from hyperirl.trajectories import Trajectories, returns
@@ -18,7 +19,7 @@ from hyperirl.trajectories import Trajectories, returns
 class Look(eqx.Module):
     """The true return of the agent, and how the learned reward ranks trajectories."""
 
-    environment: AbstractEnvironment
+    environment: AbstractWorld
     ranking: Trajectories  # With their true rewards.
     temperature: Float[Array, ""]
 
@@ -41,5 +42,5 @@ class Look(eqx.Module):
 def _look(look: Look, reward: AbstractReward, agent: Trajectories):
     environment = look.environment
     alone = standalone(reward, environment.action_space, look.temperature)
-    true = returns(agent, rewards_of(environment.reward, agent))
+    true = returns(agent, rewards_of(true_reward(environment), agent))
     return jnp.mean(true), rank_correlation(alone, look.ranking).total

@@ -14,7 +14,7 @@ from hyperirl import curvature, exact, inner
 from hyperirl.cloning import clone
 from hyperirl.demos import Demos, starting_in
 from hyperirl.demos.splitting import Parts, split_demos
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.evaluation.ranking import ranking_set
 from hyperirl.hypergradient import (
     MLIRL,
@@ -75,7 +75,7 @@ class Setup:
     rate: Rate | None  # None: the optimizer has its own.
 
     @property
-    def environment(self) -> AbstractEnvironment:
+    def environment(self) -> AbstractWorld:
         """Where the policy acts."""
         return self.task.environment
 
@@ -125,7 +125,7 @@ def _keys(config: Config) -> dict[str, PRNGKeyArray]:
     return dict(zip(names, keys, strict=True))
 
 
-def _check_starts(config: Config, environment: AbstractEnvironment) -> None:
+def _check_starts(config: Config, environment: AbstractWorld) -> None:
     shares = {name: getattr(config, name) for name in ("demo_starts", "lost_starts")}
     for name, share in shares.items():
         if share and not environment.can_start_anywhere:
@@ -137,7 +137,7 @@ def _check_starts(config: Config, environment: AbstractEnvironment) -> None:
 
 def make_policy(
     config: Config,
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     train: Trajectories,
     *,
     key: PRNGKeyArray,
@@ -171,7 +171,7 @@ def make_policy(
 
 def make_reward(
     config: Config,
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     train: Trajectories,
     *,
     key: PRNGKeyArray,
@@ -210,7 +210,7 @@ def _one_hot(trajectories: Trajectories) -> bool:
     return bool(np.all((seen == 0) | (seen == 1)) and np.all(seen.sum(axis=1) == 1))
 
 
-def make_inner(config: Config, environment: AbstractEnvironment) -> AbstractInnerSolver:
+def make_inner(config: Config, environment: AbstractWorld) -> AbstractInnerSolver:
     """Who solves the inner problem."""
     match config.inner:
         case "ppo":
@@ -226,7 +226,7 @@ def make_inner(config: Config, environment: AbstractEnvironment) -> AbstractInne
     raise ValueError(f"There is no inner solver {config.inner!r}.")
 
 
-def make_practice(setup: Setup) -> AbstractEnvironment:
+def make_practice(setup: Setup) -> AbstractWorld:
     """Where the inner problem is solved: the task, from other first states.
 
     Some were demonstrated. Others the untrained policy strays into: if being lost is
@@ -246,7 +246,7 @@ def make_practice(setup: Setup) -> AbstractEnvironment:
 
 def make_estimator(
     config: Config,
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     train: Trajectories,
     solver: curvature.AbstractSolver | None,
     *,
@@ -301,7 +301,7 @@ def make_solver(config: Config) -> curvature.AbstractSolver:
 
 def make_cross(
     config: Config,
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     train: Trajectories,
     *,
     key: PRNGKeyArray,
@@ -316,7 +316,7 @@ def make_cross(
 
 def make_features(
     config: Config,
-    environment: AbstractEnvironment,
+    environment: AbstractWorld,
     train: Trajectories,
     *,
     key: PRNGKeyArray,

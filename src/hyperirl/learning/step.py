@@ -15,7 +15,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.hypergradient import (
     AbstractEstimator,
     Estimate,
@@ -24,7 +24,7 @@ from hyperirl.hypergradient import (
     policy_nll,
 )
 from hyperirl.inner import AbstractInnerSolver, SolveReport
-from hyperirl.inner.solver import hyperparameter
+from hyperirl.inner.solver import compiled, hyperparameter
 from hyperirl.learning.rate import Rate, with_rate
 from hyperirl.metrics import StepMetrics
 from hyperirl.networks import partition
@@ -40,8 +40,8 @@ Scalar = float | Float[Array, ""]
 class Learner(eqx.Module):
     """What stays the same during a run."""
 
-    environment: AbstractEnvironment
-    practice: AbstractEnvironment  # Where the inner problem is solved.
+    environment: AbstractWorld
+    practice: AbstractWorld  # Where the inner problem is solved.
     problem: Problem
     inner: AbstractInnerSolver
     estimator: AbstractEstimator
@@ -151,11 +151,13 @@ def init(
     )
 
 
-@eqx.filter_jit
 def outer_step(
     learner: Learner, state: LearnState, agent_episodes: int, done: Float[Array, ""]
 ) -> tuple[LearnState, StepMetrics, Trajectories]:
     """The next state, the numbers of this step, and the agent's trajectories in it.
+
+    It is one program. In a world that is stepped by the host, the parts between its
+    steps are.
 
     Args:
         learner: What stays the same.
@@ -163,25 +165,78 @@ def outer_step(
         agent_episodes: Trajectories for the hypergradient; another number compiles.
         done: The share of the run that is over, for the learning rate.
     """
+    step = _outer_step if learner.environment.is_stepped else _outer_step_compiled
+    return step(learner, state, agent_episodes, done)
+
+
+def _outer_step(
+    learner: Learner, state: LearnState, agent_episodes: int, done: Float[Array, ""]
+) -> tuple[LearnState, StepMetrics, Trajectories]:
     solve_key, agent_key = jr.split(jr.fold_in(learner.key, state.step))
-    inner, report, num_updates = _solve(learner, state, solve_key)
+    answer = _solve(learner, state, solve_key)
+    tried, trust = _try(learner, state, answer.inner)
+    world = learner.environment
+    agent = rollout(
+        world,
+        (tried.solved if trust is None else trust.base).inner.policy,
+        agent_episodes,
+        key=agent_key,
+        record_rewards=world.is_stepped,  # Elsewhere they are a function.
+    )
+    new, metrics = _learn_from(learner, state, answer, tried, trust, agent, done)
+    return new, metrics, agent
+
+
+_outer_step_compiled = eqx.filter_jit(_outer_step)
+
+
+class Answer(eqx.Module):
+    """What the inner solver found."""
+
+    inner: Any  # Its state.
+    report: SolveReport
+    num_updates: Int[Array, ""]
+
+
+class Tried(eqx.Module):
+    """The inner solution, and how likely it makes the held-out demonstrations."""
+
+    solved: Solved
+    nll: Float[Array, ""]
+
+
+@compiled
+def _try(learner: Learner, state: LearnState, inner: Any) -> tuple[Tried, Trust | None]:
+    """Judges the inner solution, by the training demonstrations alone."""
     nll = jnp.mean(policy_nll(inner.policy, learner.valid))
     loss = outer_loss(inner.policy, learner.train, learner.problem)
     solved = Solved(loss.astype(jnp.float32), state.reward, inner)
-    trust = None
-    if state.trust is not None:
-        trust = judge(
-            state.trust,
-            solved,
-            slack=learner.slack,
-            grow=learner.grow,
-            shrink=learner.shrink,
-        )
-        solved = trust.base
-    policy = solved.inner.policy
-    agent = rollout(
-        learner.environment, policy, agent_episodes, key=agent_key, record_rewards=False
+    if state.trust is None:
+        return Tried(solved, nll), None
+    trust = judge(
+        state.trust,
+        solved,
+        slack=learner.slack,
+        grow=learner.grow,
+        shrink=learner.shrink,
     )
+    return Tried(solved, nll), trust
+
+
+@compiled
+def _learn_from(
+    learner: Learner,
+    state: LearnState,
+    answer: Answer,
+    tried: Tried,
+    trust: Trust | None,
+    agent: Trajectories,
+    done: Float[Array, ""],
+) -> tuple[LearnState, StepMetrics]:
+    """Differentiates, and moves the reward."""
+    inner, loss, nll = tried.solved.inner, tried.solved.loss, tried.nll
+    solved = tried.solved if trust is None else trust.base
+    policy = solved.inner.policy
     estimate, memory = learner.estimator.update(
         state.estimator, policy, solved.reward, learner.train, agent, learner.problem
     )
@@ -211,15 +266,15 @@ def outer_step(
         outer_loss=loss,
         nll_valid=nll,
         best_nll_valid=new.best.nll,
-        inner_updates=num_updates,
+        inner_updates=answer.num_updates,
         agent_episodes=jnp.asarray(agent.num_episodes),
         learning_rate=rate,
         skipped=(~good).astype(jnp.int32),
         radius=None if trust is None else trust.radius,
-        **_of_inner(report),
+        **_of_inner(answer.report),
         **_of_estimate(estimate),
     )
-    return new, metrics, agent
+    return new, metrics
 
 
 def judge(
@@ -297,10 +352,8 @@ def keep_best(best: Best, nll: Float[Array, ""], *, reward, policy) -> Best:
     )
 
 
-def _solve(
-    learner: Learner, state: LearnState, key: PRNGKeyArray
-) -> tuple[Any, SolveReport, Int[Array, ""]]:
-    """The inner solver's state, its report, and how many updates it took.
+def _solve(learner: Learner, state: LearnState, key: PRNGKeyArray) -> Answer:
+    """Runs the inner solver, and again.
 
     The hypergradient is right only near the inner optimum, so the solver is run again
     while it is far from it. A gap that is not above its own noise is near.
@@ -330,11 +383,14 @@ def _solve(
         return (i == 0) | ((i < learner.max_solves) & far & learner.adaptive)
 
     # The first solve is in the loop too: outside, all of it would be compiled twice.
-    zero = jnp.zeros((), jnp.int32)
-    count, arrays, report = jax.lax.while_loop(
-        unfinished, solve, (zero, arrays, SolveReport.unknown())
-    )
-    return eqx.combine(arrays, rest), report, count * learner.inner_updates
+    carry = jnp.zeros((), jnp.int32), arrays, SolveReport.unknown()
+    if learner.practice.is_stepped:
+        while unfinished(carry):
+            carry = solve(carry)
+    else:
+        carry = jax.lax.while_loop(unfinished, solve, carry)
+    count, arrays, report = carry
+    return Answer(eqx.combine(arrays, rest), report, count * learner.inner_updates)
 
 
 def _running_mean(old: Float[Array, ""], new: Float[Array, ""]) -> Float[Array, ""]:

@@ -3,11 +3,13 @@
 A new built-in task is a file that makes a `Task`, and a line in `_BUILT_IN`.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.tasks.cartpole import cartpole, cartpole_fixed
+from hyperirl.tasks.gymnasium import GYM, of_gymnasium
 from hyperirl.tasks.importing import import_task
 from hyperirl.tasks.lqr import lqr, lqr_clipped
 from hyperirl.tasks.pendulum import pendulum
@@ -16,6 +18,9 @@ from hyperirl.tasks.task import Axis as Axis
 from hyperirl.tasks.task import Plane as Plane
 from hyperirl.tasks.task import Task as Task
 from hyperirl.tasks.variants import scaled as scaled
+
+AnyTask = Any
+"""A name, a `Task`, an environment, or a function that makes one: see `as_task`."""
 
 _BUILT_IN: dict[str, Callable[..., Task]] = {
     "cartpole": cartpole,
@@ -45,33 +50,37 @@ def make(name: str, **changes: Any) -> Task:
         raise ValueError(f"{name} does not take these options: {error}.") from error
 
 
-def as_task(task: "str | Task | AbstractEnvironment") -> Task:
+def as_task(task: AnyTask) -> Task:
     """A task from whatever a user may call one.
 
     Args:
-        task: A task; an environment; the name of a built-in task; or `module:name`, an
-            environment or task that can be imported, or a function that makes one.
-            Importing runs code, so this must never be called with what a file says.
+        task: A task; an environment of ours or of Gymnasium's, or a function that
+            makes one; the name of a built-in task; `gym:ID` for one of Gymnasium's; or
+            `module:name`, something of these that can be imported. Importing runs
+            code, so this must never be called with what a file says.
     """
     if isinstance(task, Task):
         return task
-    if isinstance(task, AbstractEnvironment):
+    if isinstance(task, AbstractWorld):
         return Task(task)
     if not isinstance(task, str):
-        raise ValueError(
-            f"A task is a name, a `Task` or an environment, got {type(task).__name__}; "
-            "derive the environment's class from "
-            "`hyperirl.environments.AbstractEnvironment`."
-        )
+        return of_gymnasium(task)
     if task in _BUILT_IN:
         return make(task)
+    if task.startswith(GYM):
+        return of_gymnasium(task)
     if ":" in task:
-        return as_task(import_task(task))
+        return dataclasses.replace(as_task(import_task(task)), name=task)
     raise ValueError(_unknown(task))
+
+
+def is_safe(name: str) -> bool:
+    """Whether a task can be made from what a file says: nothing is imported for it."""
+    return name in _BUILT_IN or (name.startswith(GYM) and name.count(":") == 1)
 
 
 def _unknown(name: str) -> str:
     return (
-        f"There is no task {name!r}; choose one of {', '.join(names)}, or name your "
-        "own as `module:function`."
+        f"There is no task {name!r}; choose one of {', '.join(names)}, `gym:ID` for an "
+        "environment of Gymnasium's, or `module:function` for your own."
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from hyperirl.environments import AbstractEnvironment, CartPole
+from hyperirl.environments import AbstractWorld, CartPole
 from hyperirl.options import Options
 from hyperirl.tasks.practice import scattered
 from hyperirl.tasks.task import Axis, Plane, Task
@@ -17,7 +17,7 @@ _PLANE = Plane(
 )
 
 
-def _variants(environment: AbstractEnvironment) -> dict[str, AbstractEnvironment]:
+def _variants(environment: AbstractWorld) -> dict[str, AbstractWorld]:
     return {
         "half_length x2": scaled(environment, "half_length", 2.0),
         "gravity x2": scaled(environment, "gravity", 2.0),

@@ -5,28 +5,22 @@ import os
 import sys
 from typing import Any
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.tasks.task import Task
 
 
-def import_task(name: str) -> Task | AbstractEnvironment:
+def import_task(name: str) -> Any:
     """The task or environment that a module holds, or that a function in it makes.
 
-    The task keeps the name it was asked for by. The module may be in the folder the
-    program was started in.
+    A function that makes one of Gymnasium's environments is handed on as it is: many
+    are needed. The module may be in the folder the program was started in.
     """
     module_name, _, attribute = name.partition(":")
     found = _attribute(name, _module(name, module_name), attribute)
-    if not isinstance(found, Task | AbstractEnvironment) and callable(found):
-        found = found()
-    if isinstance(found, Task):
+    if isinstance(found, Task | AbstractWorld) or not callable(found):
         return found
-    if isinstance(found, AbstractEnvironment):
-        return Task(found, name)
-    raise ValueError(
-        f"{name} is {type(found).__name__}, not an environment of hyperirl; name an "
-        "`AbstractEnvironment`, a `Task`, or a function that makes one."
-    )
+    made = found()
+    return made if isinstance(made, Task | AbstractWorld) else found
 
 
 def _module(name: str, module_name: str) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from hyperirl.environments import LQR, AbstractEnvironment
+from hyperirl.environments import LQR, AbstractWorld
 from hyperirl.options import Options
 from hyperirl.tasks.task import Task
 from hyperirl.tasks.variants import scaled
@@ -28,7 +28,7 @@ _OPTIONS = Options(
 )
 
 
-def _variants(environment: AbstractEnvironment) -> dict[str, AbstractEnvironment]:
+def _variants(environment: AbstractWorld) -> dict[str, AbstractWorld]:
     assert isinstance(environment, LQR)  # As the tasks below are made.
     A = environment.A
     drift = 2 * A - jnp.eye(A.shape[0], dtype=A.dtype)

@@ -4,13 +4,13 @@ import math
 
 import jax.numpy as jnp
 
-from hyperirl.environments import AbstractEnvironment, Pendulum
+from hyperirl.environments import AbstractWorld, Pendulum
 from hyperirl.options import Options
 from hyperirl.tasks.task import Axis, Plane, Task
 from hyperirl.tasks.variants import scaled
 
 
-def _variants(environment: AbstractEnvironment) -> dict[str, AbstractEnvironment]:
+def _variants(environment: AbstractWorld) -> dict[str, AbstractWorld]:
     return {
         "mass x1.5": scaled(environment, "mass", 1.5),
         "length x1.25": scaled(environment, "length", 1.25),

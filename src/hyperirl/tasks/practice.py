@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from hyperirl.environments import AbstractEnvironment, CartPole
+from hyperirl.environments import AbstractEnvironment, AbstractWorld, CartPole
 from hyperirl.problem import Problem
 from hyperirl.spaces import Discrete
 
@@ -72,7 +72,7 @@ class ScatteredCartPole(AbstractEnvironment):
 
 
 def scattered(
-    environment: AbstractEnvironment, problem: Problem, share: float
+    environment: AbstractWorld, problem: Problem, share: float
 ) -> ScatteredCartPole:
     """Where a policy trains after a share of its training.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from jaxtyping import Array, Float
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.options import Options
 from hyperirl.problem import Problem
 
@@ -34,16 +34,16 @@ class Plane:
 
 
 def as_it_is(
-    environment: AbstractEnvironment, problem: Problem, share: float
-) -> AbstractEnvironment:
+    environment: AbstractWorld, problem: Problem, share: float
+) -> AbstractWorld:
     """Experts train in the task itself."""
     del problem, share
     return environment
 
 
 def no_variants(
-    environment: AbstractEnvironment,
-) -> Mapping[str, AbstractEnvironment]:
+    environment: AbstractWorld,
+) -> Mapping[str, AbstractWorld]:
     """Nothing is known to change."""
     del environment
     return {}
@@ -59,7 +59,7 @@ class Task:
     ```
     """
 
-    environment: AbstractEnvironment
+    environment: AbstractWorld
     name: str = ""
     """What it is called in folders and reports; by default as its class."""
     options: Options = Options()
@@ -68,13 +68,9 @@ class Task:
     """Environment steps after which a policy trained from scratch has settled."""
     demos: str | None = None
     """The name of its bundled demonstrations."""
-    variants: Callable[[AbstractEnvironment], Mapping[str, AbstractEnvironment]] = (
-        no_variants
-    )
+    variants: Callable[[AbstractWorld], Mapping[str, AbstractWorld]] = no_variants
     """The same task with other dynamics, by name: to see if a reward carries over."""
-    practice: Callable[[AbstractEnvironment, Problem, float], AbstractEnvironment] = (
-        as_it_is
-    )
+    practice: Callable[[AbstractWorld, Problem, float], AbstractWorld] = as_it_is
     """Where an expert trains, after a share of its training: the same soft-optimal
     policy, easier to learn."""
     plane: Plane | None = None
@@ -88,7 +84,7 @@ class Task:
         return self.options.temperature or USUAL_TEMPERATURE
 
     def __post_init__(self):
-        if not isinstance(self.environment, AbstractEnvironment):
+        if not isinstance(self.environment, AbstractWorld):
             raise ValueError(
                 f"A task is made of an environment, got {self.environment!r}; derive "
                 "its class from `hyperirl.environments.AbstractEnvironment`."

@@ -4,9 +4,9 @@ from typing import TypeVar
 
 import equinox as eqx
 
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 
-E = TypeVar("E", bound=AbstractEnvironment)
+E = TypeVar("E", bound=AbstractWorld)
 
 
 def scaled(environment: E, name: str, factor: float) -> E:

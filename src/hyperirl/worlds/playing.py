@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from hyperirl.policies import AbstractPolicy
+from hyperirl.policies import AbstractActor
 
 
 class Player:
@@ -22,7 +22,7 @@ class Player:
 
     def __init__(
         self,
-        policy: AbstractPolicy,
+        policy: AbstractActor,
         num_envs: int,
         block_size: int,
         *,
@@ -51,7 +51,7 @@ class Player:
 def _programs(tree: Any, frame: Any, others: tuple) -> tuple[Callable, Callable]:
     """Compiled choosing and drawing, for all policies that differ only in arrays."""
 
-    def whole(arrays) -> AbstractPolicy:
+    def whole(arrays) -> AbstractActor:
         rest = jax.tree.unflatten(frame, others)
         return eqx.combine(jax.tree.unflatten(tree, arrays), rest)
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hyperirl.environments import AbstractWorld
 from hyperirl.inner.acting import Actors, Batch
-from hyperirl.policies import AbstractPolicy
+from hyperirl.policies import AbstractActor
 from hyperirl.rewards import RecordedReward
 from hyperirl.spaces import ActionSpace
 from hyperirl.trajectories import Trajectories
@@ -148,7 +148,7 @@ class SteppedWorld(AbstractWorld):
         return _freeze(fleet)
 
     def act(
-        self, policy: AbstractPolicy, actors: Actors, num_steps: int, *, key
+        self, policy: AbstractActor, actors: Actors, num_steps: int, *, key
     ) -> tuple[Actors, Batch]:
         """Takes `num_steps` steps in every environment."""
         num_envs = actors.times.shape[0]
@@ -168,7 +168,7 @@ class SteppedWorld(AbstractWorld):
 
     def episodes(
         self,
-        policy: AbstractPolicy,
+        policy: AbstractActor,
         num_episodes: int,
         *,
         key: PRNGKeyArray,

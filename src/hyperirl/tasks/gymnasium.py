@@ -1,0 +1,31 @@
+"""Tasks of Gymnasium's environments, which are stepped by the host."""
+
+from typing import Any, cast
+
+from hyperirl.tasks.task import Task
+
+GYM = "gym:"  # Before the id of an environment.
+
+
+def of_gymnasium(given: Any) -> Task:
+    """A task of an environment of Gymnasium's.
+
+    Args:
+        given: `gym:ID`, an environment, a vector environment, or a function that makes
+            an environment.
+    """
+    import gymnasium
+    from gymnasium.vector import VectorEnv
+
+    from hyperirl.worlds import make_world
+
+    name = given if isinstance(given, str) else None
+    known = isinstance(given, str | gymnasium.Env | VectorEnv) or callable(given)
+    if not known:
+        raise ValueError(
+            "A task is a name, a `Task`, an environment or a function that makes one, "
+            f"got {type(given).__name__}; derive the environment's class from "
+            "`hyperirl.environments.AbstractEnvironment` or `gymnasium.Env`."
+        )
+    world = make_world(cast(Any, given))
+    return Task(world, world.name if name is None else name)

@@ -1,0 +1,124 @@
+"""Gymnasium's environments through the front door."""
+
+import subprocess
+import sys
+import textwrap
+
+import gymnasium
+import numpy as np
+import pytest
+
+import hyperirl as hi
+
+SMALL = dict(
+    steps=2,
+    agent_episodes=4,
+    inner_updates=1,
+    adaptive=False,
+    progress=False,
+    inner=hi.inner.PPO(num_envs=4, num_steps=16, num_minibatches=2),
+)
+
+
+def short():
+    return gymnasium.make("CartPole-v1", max_episode_steps=20)
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """Episodes of a policy that follows the pole."""
+    rng, observations, actions = np.random.default_rng(0), [], []
+    env = short()
+    for seed in range(8):
+        seen, taken, over = [env.reset(seed=seed)[0]], [], False
+        while not over:
+            follow = int(seen[-1][2] + seen[-1][3] > 0)
+            taken.append(follow if rng.random() < 0.9 else 1 - follow)
+            observation, _, terminated, truncated, _ = env.step(taken[-1])
+            seen.append(observation)
+            over = terminated or truncated
+        observations.append(np.asarray(seen, np.float32))
+        actions.append(np.asarray(taken, np.int32))
+    ends = [False] * 8
+    made = dict(observations=observations, actions=actions, terminated=ends)
+    return hi.demos.from_episodes(**made)
+
+
+@pytest.fixture(scope="module")
+def learned(shown, tmp_path_factory):
+    out = tmp_path_factory.mktemp("gym") / "run"
+    return hi.learn(short, shown, out=out, **SMALL)
+
+
+def test_a_function_that_makes_an_environment_is_a_task(learned):
+    assert learned.config.env == "CartPole-v1"
+    assert len(learned.metrics) == 2 and "true_return" in learned.metrics[-1]
+    assert learned.config.demo_starts == 0  # It cannot be put into a state.
+    assert 1 <= learned.metrics[-1]["true_return"] <= 20
+
+
+def test_the_same_seed_learns_the_same(shown, learned):
+    again = hi.learn(short, shown, **SMALL)
+    step = np.zeros(4, np.float32)
+    assert again.reward(step, 1) == learned.reward(step, 1)
+    assert again.metrics[-1]["nll_valid"] == learned.metrics[-1]["nll_valid"]
+
+
+def test_its_run_is_judged_without_what_needs_a_function(learned):
+    found = hi.evaluate(learned, seeds=1, budget=8192, progress=False)
+    assert np.isfinite(found["env_return"]["mean"])
+    assert found["random_return"]["mean"] <= 20
+    absent = {"epic_distance", "expert_return", "retraining_ratio"}
+    assert not absent & set(found)  # The demonstrations hold no rewards.
+
+
+def test_a_folder_names_it_and_the_user_brings_it(learned):
+    with pytest.raises(ValueError, match="name it again"):
+        hi.resume(learned.folder.path, inner=SMALL["inner"])
+    again = hi.resume(learned.folder.path, task=short, inner=SMALL["inner"])
+    assert len(again.metrics) == 2
+
+
+def test_an_id_is_safe_to_read_from_a_folder_and_a_module_is_not():
+    assert hi.tasks.is_safe("gym:CartPole-v1") and hi.tasks.is_safe("cartpole")
+    assert not hi.tasks.is_safe("gym:my_module:Mine-v0")
+    assert not hi.tasks.is_safe("my_module:make_env")
+
+
+@pytest.mark.parametrize(
+    "task, words",
+    [
+        ("gym:CartPoel-v1", "knows no environment"),
+        ("gym:Blackjack-v1", "does not say when its episodes are cut|not supported"),
+    ],
+)
+def test_what_cannot_be_used_gets_one_sentence(task, words, shown):
+    with pytest.raises(ValueError, match=words):
+        hi.learn(task, shown)
+
+
+MODULE = """
+    import gymnasium
+    gymnasium.register(
+        "Mine-v0", "gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=15
+    )
+"""
+
+
+@pytest.mark.slow
+def test_a_module_that_registers_environments_is_imported_if_asked(tmp_path):
+    (tmp_path / "my_envs.py").write_text(textwrap.dedent(MODULE))
+    collect = ["demos", "collect", "--env", "gym:Mine-v0", "--episodes", "4"]
+    collect += ["--updates", "1", "--out", "mine.npz"]
+    run = lambda *args: subprocess.run(
+        [sys.executable, "-m", "hyperirl", *args],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    refused = run(*collect)
+    assert refused.returncode == 2 and "knows no environment" in refused.stderr
+    assert run("--import", "my_envs", *collect).returncode == 0
+    assert hi.demos.load(tmp_path / "mine.npz").num_episodes == 4
+    missing = run("--import", "nowhere", *collect)
+    assert missing.returncode == 2 and "Cannot import 'nowhere'" in missing.stderr
