@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hyperirl import demos
-from hyperirl.demos import DemosError, from_flat, npz, to_flat
+from hyperirl.demos import DemosError, from_flat, reading, to_flat
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_an_array_that_is_there_twice_is_refused(tmp_path, flat):
 
 def test_what_would_fill_the_memory_is_refused_unread(tmp_path, flat, monkeypatch):
     write_members(tmp_path / "big.npz", array_members(flat))
-    monkeypatch.setattr(npz, "_MAX_BYTES", 100)
+    monkeypatch.setattr(reading, "MAX_BYTES", 100)
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("was read"))
     refused(tmp_path / "big.npz", "GB of memory")
 
