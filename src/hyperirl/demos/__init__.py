@@ -22,6 +22,7 @@ from hyperirl.demos.loading import environment_of as environment_of
 from hyperirl.demos.loading import load as load
 from hyperirl.demos.loading import save as save
 from hyperirl.demos.provenance import Provenance as Provenance
+from hyperirl.demos.recording import record as record
 from hyperirl.demos.starts import starting_in as starting_in
 from hyperirl.demos.summary import Spread as Spread
 from hyperirl.demos.summary import Summary as Summary
