@@ -21,6 +21,8 @@ from hyperirl.demos.loading import content_hash as content_hash
 from hyperirl.demos.loading import environment_of as environment_of
 from hyperirl.demos.loading import load as load
 from hyperirl.demos.loading import save as save
+from hyperirl.demos.oddities import Oddity as Oddity
+from hyperirl.demos.oddities import oddities as oddities
 from hyperirl.demos.provenance import Provenance as Provenance
 from hyperirl.demos.recording import record as record
 from hyperirl.demos.starts import starting_in as starting_in
