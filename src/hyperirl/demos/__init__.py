@@ -23,6 +23,8 @@ from hyperirl.demos.loading import load as load
 from hyperirl.demos.loading import save as save
 from hyperirl.demos.oddities import Oddity as Oddity
 from hyperirl.demos.oddities import oddities as oddities
+from hyperirl.demos.picture import draw as draw
+from hyperirl.demos.picture import size_of as size_of
 from hyperirl.demos.provenance import Provenance as Provenance
 from hyperirl.demos.recording import record as record
 from hyperirl.demos.starts import starting_in as starting_in
