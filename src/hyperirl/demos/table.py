@@ -17,6 +17,7 @@ import csv
 import dataclasses
 import io
 import re
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def read(path: Path) -> Demos:
         check_size(sum(file.stat().st_size for file in files))
         tables = [_parse(file) for file in files]
         for file, table in zip(files, tables, strict=True):
-            if set(table.names) != set(tables[0].names):
+            if set(table.columns) != set(tables[0].columns):
                 raise DemosError(
                     f"{file.name} has other columns than {files[0].name}; give all "
                     "files the same."
@@ -103,26 +104,22 @@ class _Table:
     """Numbers by column, NaN where there is none, and whose they are."""
 
     columns: dict[str, np.ndarray]
-    labels: list[str]
-    """The episode of each row."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.columns)
+    labels: np.ndarray
+    """The number of the episode of each row."""
+    labeled: tuple[str, ...]
+    """What the episodes are called."""
 
     def episodes(self) -> Iterator[Episode]:
         """Rows of the same name, which stand together."""
-        labels = np.asarray(self.labels)
-        cuts = np.flatnonzero(labels[1:] != labels[:-1]) + 1
-        starts = [0, *cuts.tolist()]
-        if len({self.labels[start] for start in starts}) != len(starts):
+        cuts = np.flatnonzero(np.diff(self.labels)) + 1
+        if len(cuts) + 1 != len(self.labeled):
             raise DemosError(
                 "The rows of an episode do not stand together; sort the table by "
                 "`episode` and `step`."
             )
-        for rows in np.split(np.arange(len(labels)), cuts):
+        for rows in np.split(np.arange(len(self.labels)), cuts):
             part = {name: column[rows] for name, column in self.columns.items()}
-            yield _episode(part, f"episode {self.labels[rows[0]][:40]!r}")
+            yield _episode(part, f"episode {self.labeled[self.labels[rows[0]]][:40]!r}")
 
 
 def _parse(path: Path) -> _Table:
@@ -133,8 +130,8 @@ def _parse(path: Path) -> _Table:
         rows = csv.reader(file, strict=True)
         header = [name.strip() for name in next(rows, [])]
         _check_header(header, path.name)
-        labels, numbers = [], []
         label = header.index("episode") if "episode" in header else None
+        numbers, labels, found = array("d"), array("q"), {}  # Far smaller than lists.
         for row in rows:
             if not row:
                 continue
@@ -143,14 +140,16 @@ def _parse(path: Path) -> _Table:
                     f"Line {rows.line_num} of {path.name} has {len(row)} entries, and "
                     f"there are {len(header)} columns; correct it."
                 )
-            labels.append("all" if label is None else row.pop(label).strip())
+            name = "all" if label is None else row.pop(label).strip()
+            labels.append(found.setdefault(name, len(found)))
             where = f"line {rows.line_num} of {path.name}"
-            numbers.append(np.array([_number(text, where) for text in row]))
-    if not numbers:
+            numbers.extend(_number(text, where) for text in row)
+    if not labels:
         raise DemosError(f"{path.name} has no rows; give one for each step.")
     names = [name for name in header if name != "episode"]
-    columns = dict(zip(names, np.stack(numbers, axis=1), strict=True))
-    return _Table(columns, labels)
+    columns = np.asarray(numbers).reshape(len(labels), len(names)).T
+    by_name = dict(zip(names, columns, strict=True))
+    return _Table(by_name, np.asarray(labels), tuple(found))
 
 
 def _check_header(header: list[str], name: str) -> None:
