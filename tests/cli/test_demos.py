@@ -58,6 +58,38 @@ def test_inspect_shows_how_often_actions_were_taken(tmp_path, capsys):
     assert "0: " in printed and "uniform" in printed
 
 
+def test_inspect_says_what_is_odd(tmp_path, capsys):
+    main(["demos", "inspect", "lqr"])
+    assert "Nothing about it is odd." in capsys.readouterr().out
+    demos.save(demos.load("lqr")[:2], tmp_path / "few.npz")
+    main(["demos", "inspect", str(tmp_path / "few.npz")])
+    assert "- There are only 2 episodes, so" in capsys.readouterr().out
+    main(["demos", "inspect", str(tmp_path / "few.npz"), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert [oddity["name"] for oddity in found["oddities"]] == ["too-few-episodes"]
+
+
+@pytest.mark.parametrize("name", ["lqr", "cartpole"])
+def test_inspect_draws_a_picture(name, tmp_path, capsys):
+    path = tmp_path / "new" / "picture.png"
+    main(["demos", "inspect", name, "--plot", str(path)])
+    assert f"Drawn in {path}" in capsys.readouterr().out
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_convert_loses_nothing(tmp_path, capsys):
+    """There and back through every format that is written."""
+    given = demos.load("lqr")[:3]
+    demos.save(given, tmp_path / "a.npz")
+    chain = [tmp_path / name for name in ("a.npz", "b.csv", "c", "d.npz")]
+    for source, out in zip(chain[:-1], chain[1:], strict=True):
+        main(["demos", "convert", str(source), str(out)])
+        assert f"Wrote 3 episodes to {out}." in capsys.readouterr().out
+    again = demos.load(chain[-1])
+    assert demos.content_hash(again) == demos.content_hash(given)
+    assert "already exists" in refused(["demos", "convert", *chain[:2]], capsys)
+
+
 def test_nothing_is_overwritten_unless_asked(tmp_path, capsys):
     path = tmp_path / "a.npz"
     path.write_text("precious")
@@ -72,6 +104,10 @@ def test_nothing_is_overwritten_unless_asked(tmp_path, capsys):
     [
         (["demos", "inspect", "nope"], "no demonstrations 'nope'"),
         (["demos", "inspect", "absent.npz"], "no such file"),
+        (["demos", "inspect", "far/away-v0"], "or ask for its download"),
+        (["demos", "inspect", "lqr", "--plot", "a.svg"], "does not end in .png"),
+        (["demos", "convert", "lqr", "a.h5"], "does not end in .npz or .csv"),
+        (["demos", "convert", "nope", "a.npz"], "no demonstrations 'nope'"),
         ([*COLLECT, "demos.h5"], "does not end in .npz"),
         ([*COLLECT, "a.npz", "--env", "cartpol"], "no task 'cartpol'"),
         ([*COLLECT, "a.npz", "--temperature", "0"], "must be positive"),
@@ -83,6 +119,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path, capsys):
 )
 def test_bad_input_gets_one_sentence(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "none"))
     error = refused(arguments, capsys)
     assert message in error and error.startswith("hyperirl: ")
     assert error.count("\n") == 1
@@ -108,7 +145,7 @@ def test_unknown_or_missing_words_exit_with_2(arguments, capsys):
     assert "hyperirl" in refused(arguments, capsys)
 
 
-@pytest.mark.parametrize("command", ["collect", "inspect"])
+@pytest.mark.parametrize("command", ["collect", "inspect", "convert"])
 def test_help_has_examples(command, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["demos", command, "--help"])
@@ -130,7 +167,7 @@ def test_the_traceback_can_be_asked_for(monkeypatch):
 
 
 def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
-    def interrupt(_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(demos, "load", interrupt)

@@ -1,15 +1,12 @@
-"""`hyperirl demos`: collect demonstrations and look at them."""
+"""`hyperirl demos`: collect demonstrations, look at them, convert them."""
 
 import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import tyro
-
-if TYPE_CHECKING:
-    from hyperirl.demos import Provenance, Spread, Summary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,40 +69,88 @@ class Collect:
 
 @dataclasses.dataclass(frozen=True)
 class Inspect:
-    """Show what demonstrations hold, and check them.
+    """Show what demonstrations hold, check them, and say what is odd about them.
 
     For example:
         hyperirl demos inspect cartpole
-        hyperirl demos inspect my_demos.npz
-        hyperirl demos inspect my_demos.npz --json
+        hyperirl demos inspect my_demos.npz --plot my_demos.png
+        hyperirl demos inspect folder_by_imitation --json
+        hyperirl demos inspect D4RL/door/human-v2 --download
     """
 
     source: Annotated[str, tyro.conf.Positional]
-    """A .npz file, or the name of bundled demonstrations: cartpole, lqr, ..."""
+    """A .npz or .csv file, a folder by Minari or imitation or of .csv files, the id of
+    a Minari dataset, or the name of bundled demonstrations: cartpole, lqr, ..."""
+    plot: Path | None = None
+    """Draw them, too, and write the picture to this .png file."""
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print JSON instead."""
+    download: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Fetch a Minari dataset that is not on this machine."""
 
     def run(self) -> None:
-        """Prints, and writes nothing."""
+        """Prints, and writes nothing but the picture."""
         from hyperirl import demos
+        from hyperirl.cli.showing import plot, print_oddities, print_summary
 
-        loaded = demos.load(self.source)
-        found = demos.summarize(loaded)
+        if self.plot is not None and self.plot.suffix != ".png":
+            raise ValueError(f"{self.plot} does not end in .png; choose such a name.")
+        loaded = demos.load(self.source, download=self.download)
+        found, odd = demos.summarize(loaded), demos.oddities(loaded)
+        if self.plot is not None:
+            plot(loaded, self.source, self.plot)
         if self.json:
             fields = dataclasses.asdict(loaded.provenance) | dataclasses.asdict(found)
+            fields["oddities"] = [dataclasses.asdict(oddity) for oddity in odd]
             print(json.dumps(fields, indent=2))
             return
-        _print_summary(self.source, loaded.provenance, found)
+        print_summary(self.source, loaded.provenance, found)
+        print_oddities(odd)
+        if self.plot is not None:
+            print(f"Drawn in {self.plot}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Convert:
+    """Write demonstrations in another format; every number stays the same.
+
+    For example:
+        hyperirl demos convert folder_by_imitation demos.npz
+        hyperirl demos convert CartPole/expert-v0 demos.npz
+        hyperirl demos convert demos.npz demos.csv
+        hyperirl demos convert demos.npz dataset-v0
+    """
+
+    source: Annotated[str, tyro.conf.Positional]
+    """Whatever `hyperirl demos inspect` takes."""
+    out: Annotated[Path, tyro.conf.Positional]
+    """A .npz file; a .csv file, which keeps only the episodes; or, without an ending,
+    the folder of a Minari dataset."""
+    overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Replace the file if there is one; a folder is never replaced."""
+    download: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Fetch a Minari dataset that is not on this machine."""
+
+    def run(self) -> None:
+        """Fails before reading if nothing must be written there."""
+        from hyperirl import demos
+
+        demos.check_writable(self.out, overwrite=self.overwrite)
+        loaded = demos.load(self.source, download=self.download)
+        demos.save(loaded, self.out, overwrite=self.overwrite)
+        print(f"Wrote {loaded.num_episodes} episodes to {self.out}.")
+        print(f"Look at them:  hyperirl demos inspect {self.out}")
 
 
 @dataclasses.dataclass(frozen=True)
 class Demos:
-    """Collect demonstrations, or look at them."""
+    """Collect demonstrations, look at them, or convert them."""
 
     command: tyro.conf.OmitSubcommandPrefixes[
         tyro.conf.OmitArgPrefixes[
             Annotated[Collect, tyro.conf.subcommand("collect")]
             | Annotated[Inspect, tyro.conf.subcommand("inspect")]
+            | Annotated[Convert, tyro.conf.subcommand("convert")]
         ]
     ]
 
@@ -126,68 +171,3 @@ def _parse_options(options: Sequence[str]) -> dict[str, Any]:
                 "write, for example, `--option half_length=1.0`."
             ) from error
     return parsed
-
-
-def _print_summary(source: str, provenance: "Provenance", found: "Summary") -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    facts = Table.grid(padding=(0, 2))
-    for name, value in _facts(provenance, found):
-        facts.add_row(name, Text(value))
-    console.print(source, style="bold", markup=False, soft_wrap=True)
-    console.print(facts)
-    ranges = Table("", *("minimum", "mean", "deviation", "maximum"), box=None)
-    for column in ranges.columns[1:]:
-        column.justify = "right"
-    for name, spread in _spreads(found):
-        numbers = dataclasses.astuple(spread)
-        ranges.add_row(name, *(f"{number:.4g}" for number in numbers))
-    console.print(ranges)
-    console.print(
-        f"All of it is well-formed. Load it:  hyperirl.demos.load({source!r})"
-    )
-
-
-def _facts(provenance: "Provenance", found: "Summary") -> list[tuple[str, str]]:
-    """What there is one value of."""
-    known = lambda value: "not recorded" if value is None else str(value)
-    options = ", ".join(f"{k}={v}" for k, v in provenance.options.items())
-    ends = f"{found.num_terminated} terminated, "
-    ends += f"{found.num_episodes - found.num_terminated} cut off"
-    facts = [
-        ("environment", known(provenance.environment)),
-        ("options", options or "none"),
-        ("expert", known(provenance.expert)),
-        ("temperature", known(provenance.temperature)),
-        ("discount", known(provenance.discount)),
-        ("seed", known(provenance.seed)),
-        ("hyperirl version", known(provenance.hyperirl_version)),
-        ("episodes", f"{found.num_episodes} ({ends})"),
-        ("steps", str(found.num_steps)),
-    ]
-    if found.action_shares is not None:
-        shares = enumerate(found.action_shares)
-        facts.append(("actions", ", ".join(f"{a}: {share:.1%}" for a, share in shares)))
-    if found.expert_nll is None:
-        facts.append(("expert NLL", "not recorded"))
-    else:
-        nll = f"{found.expert_nll.mean:.2f} an episode, the floor of every PolicyNLL"
-        if found.uniform_nll is not None:
-            nll += f" (uniform actions: {found.uniform_nll:.2f})"
-        facts.append(("expert NLL", nll))
-    return facts
-
-
-def _spreads(found: "Summary") -> list[tuple[str, "Spread"]]:
-    """What is a distribution of numbers."""
-    rows = [("length", found.lengths)]
-    if found.returns is not None:
-        rows.append(("return", found.returns))
-    if found.expert_nll is not None:
-        rows.append(("expert NLL", found.expert_nll))
-    rows += [(f"observation {i}", s) for i, s in enumerate(found.observations)]
-    rows += [(f"action {i}", s) for i, s in enumerate(found.actions or ())]
-    return rows

@@ -89,71 +89,6 @@ def to_flat(demos: Demos) -> dict[str, np.ndarray]:
     return arrays
 
 
-def from_episodes(
-    observations: Sequence[np.ndarray],
-    actions: Sequence[np.ndarray],
-    *,
-    terminated: Sequence[bool],
-    rewards: Sequence[np.ndarray] | None = None,
-    expert_log_probs: Sequence[np.ndarray] | None = None,
-    provenance: Provenance | None = None,
-) -> Demos:
-    """Demonstrations from one array an episode.
-
-    Args:
-        observations: `(steps + 1, obs)` each: the last one has no action.
-        actions: `(steps,)` integers each, or `(steps, act)` floats.
-        terminated: Whether the task was over at the end (false: merely cut off).
-        rewards: The true ones, if known, `(steps,)` each; used for evaluation only.
-        expert_log_probs: Of the actions, under whoever chose them, if known.
-        provenance: Where the episodes come from.
-    """
-    per_episode = {
-        "observations": observations,
-        "actions": actions,
-        "rewards": rewards,
-        "expert_log_probs": expert_log_probs,
-    }
-    given = {
-        name: [np.asarray(episode) for episode in episodes]
-        for name, episodes in per_episode.items()
-        if episodes is not None
-    }
-    lengths = [np.shape(episode)[:1] for episode in given["actions"]]
-    lengths = [length[0] if length else 0 for length in lengths]
-    if not lengths:
-        raise DemosError("There are no episodes; give at least one.")
-    for name, episodes in given.items():
-        extra = int(name == "observations")
-        _check_episodes(name, episodes, [length + extra for length in lengths])
-    arrays = {name: np.concatenate(episodes) for name, episodes in given.items()}
-    arrays["lengths"] = np.asarray(lengths, np.int64)
-    arrays["terminated"] = np.asarray(terminated)
-    return from_flat(arrays, provenance)
-
-
-def _check_episodes(name: str, episodes: list[np.ndarray], lengths: list[int]) -> None:
-    if len(episodes) != len(lengths):
-        raise DemosError(
-            f"`{name}` has {len(episodes)} episodes and `actions` has {len(lengths)}; "
-            "give one array for each episode in both."
-        )
-    for number, (episode, length) in enumerate(zip(episodes, lengths, strict=True)):
-        if np.shape(episode)[:1] != (length,):
-            raise DemosError(
-                f"`{name}` of episode {number} has shape {np.shape(episode)}, but "
-                f"{length} rows are expected beside its actions; there is one more "
-                "observation than actions (repeat the last one if the observation "
-                "after the last action was not recorded)."
-            )
-        if episode.shape[1:] != episodes[0].shape[1:]:
-            raise DemosError(
-                f"`{name}` of episode {number} has rows of shape {episode.shape[1:]}, "
-                f"those of episode 0 have {episodes[0].shape[1:]}; all episodes must "
-                "come from the same environment."
-            )
-
-
 def _check_names(arrays: Mapping[str, np.ndarray]) -> None:
     if missing := [name for name in REQUIRED if name not in arrays]:
         raise DemosError(
@@ -228,7 +163,7 @@ def _floats(
     _check_rows(name, array, rows)
     if 0 in array.shape:
         raise DemosError(f"`{name}` is {_what(array)}: its rows hold no numbers.")
-    with np.errstate(over="ignore"):  # What overflows is found below.
+    with np.errstate(all="ignore"):  # What overflows is found below.
         array = array.astype(np.float32)
     if not np.all(finite := np.isfinite(array)):
         row = int(np.argwhere(~finite)[0][0])

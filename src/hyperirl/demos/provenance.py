@@ -9,6 +9,7 @@ from typing import Any
 from hyperirl.demos.errors import DemosError
 
 FORMAT_VERSION = 1
+MISSING = ("last observations", "terminations", "steps")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +34,18 @@ class Provenance:
     """Decides the expert's training and the episodes."""
     hyperirl_version: str | None = None
     """The version that wrote the demonstrations."""
+    missing: tuple[str, ...] = ()
+    """What was not recorded and had to be made up: any of `MISSING`."""
 
     def __post_init__(self):
         self._check_range("horizon", lambda value: value > 0, "positive")
         self._check_range("temperature", lambda value: value > 0, "positive")
         self._check_range("discount", lambda value: 0 < value <= 1, "in (0, 1]")
+        if unknown := [name for name in self.missing if name not in MISSING]:
+            raise DemosError(
+                f"`missing` of demonstrations names {_short(unknown[0])}; it may name "
+                f"{', '.join(MISSING)}."
+            )
 
     def _check_range(self, name: str, allowed: Callable, words: str) -> None:
         value = getattr(self, name)
@@ -50,6 +58,8 @@ class Provenance:
     def to_json(self) -> str:
         """All fields and the version of the format, the same text every time."""
         fields = dataclasses.asdict(self) | {"format_version": FORMAT_VERSION}
+        if not self.missing:  # So that most files can be read by older versions.
+            del fields["missing"]
         try:
             return json.dumps(fields, sort_keys=True, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -100,17 +110,24 @@ _KINDS = {
     "report": dict,
     "seed": int,
     "hyperirl_version": str,
+    "missing": list,
 }
-_WORDS = {str: "text", dict: "a dictionary", int: "a whole number", float: "a number"}
+_WORDS = {
+    str: "text",
+    dict: "a dictionary",
+    list: "a list",
+    int: "a whole number",
+    float: "a number",
+}
 
 
 def _checked(name: str, value: object) -> Any:
-    """The value of a field, if it has the right type; dictionaries are never null."""
+    """The value of a field, if it has the right type; a collection is never null."""
     kind = _KINDS[name]
     if kind is float and type(value) is int and abs(value) < 2**53:
         return float(value)
-    if type(value) is kind or (value is None and kind is not dict):
-        return value
+    if type(value) is kind or (value is None and kind not in (dict, list)):
+        return tuple(value) if isinstance(value, list) else value
     raise DemosError(
         f"`{name}` in the metadata is {_short(value)}, which is not {_WORDS[kind]}; "
         "correct it, or leave it out if it is not known."

@@ -5,9 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hyperirl.demos.demos import Demos
+from hyperirl.demos.errors import DemosError
+from hyperirl.demos.flat import from_flat, to_flat
 from hyperirl.trajectories import deal
 
 _SHARES = (0.7, 0.15, 0.15)
+_NUM_SEGMENTS = 20  # 14 to learn from, 3 to select by and 3 to evaluate on.
 
 
 class Parts(NamedTuple):
@@ -28,8 +31,9 @@ class Parts(NamedTuple):
 def split_demos(demos: Demos, seed: int, test_seed: int | None = None) -> Parts:
     """70 % to learn from, 15 % to select by and 15 % to evaluate on, by episodes.
 
-    The same seeds give the same parts, so that an evaluation of a run finds the
-    episodes that the run has not seen.
+    One or two episodes are cut into segments first, which then count as episodes. The
+    same seeds give the same parts, so that an evaluation of a run finds the episodes
+    that the run has not seen.
 
     Args:
         demos: What to deal out.
@@ -37,6 +41,8 @@ def split_demos(demos: Demos, seed: int, test_seed: int | None = None) -> Parts:
         test_seed: Decides alone what is evaluated on, if it is given: runs with other
             seeds have not seen it either.
     """
+    if splits_by_time(demos):
+        demos = segments(demos, _NUM_SEGMENTS)
     dealt = deal_out(demos.num_episodes, seed, test_seed)
     return Parts(*(demos[part] for part in dealt))
 
@@ -52,3 +58,39 @@ def deal_out(
         parts = deal(len(rest), (_SHARES[0] / share, _SHARES[1] / share), seed=seed)
         train, valid = (rest[part] for part in parts)
     return train, valid, test
+
+
+def splits_by_time(demos: Demos) -> bool:
+    """Whether there are too few episodes to give each part one of its own."""
+    return demos.num_episodes < len(_SHARES)
+
+
+def segments(demos: Demos, number: int) -> Demos:
+    """The same steps, cut into about so many episodes of about the same length.
+
+    The observation after a segment is the first one of the next, and all but the last
+    segment of an episode are cut off rather than terminated.
+    """
+    flat = to_flat(demos)
+    lengths = flat["lengths"]
+    shares = np.round(number * lengths / np.sum(lengths)).astype(int)
+    shares = np.clip(shares, 1, lengths)
+    if np.sum(shares) < len(_SHARES):
+        raise DemosError(
+            f"{np.sum(lengths)} steps are too few to learn from, to select by and to "
+            f"evaluate on; give at least {len(_SHARES)}."
+        )
+    starts = np.cumsum(lengths + 1) - lengths - 1  # Of the episodes' observations.
+    rows, cut, terminated = [], [], []
+    for episode, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        for steps in np.array_split(np.arange(length), shares[episode]):
+            rows.append(start + np.append(steps, steps[-1] + 1))
+            cut.append(len(steps))
+            ends = steps[-1] == length - 1
+            terminated.append(bool(ends and flat["terminated"][episode]))
+    flat |= {
+        "observations": flat["observations"][np.concatenate(rows)],
+        "lengths": np.asarray(cut, np.int32),
+        "terminated": np.asarray(terminated),
+    }
+    return from_flat(flat, demos.provenance)
