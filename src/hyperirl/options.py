@@ -11,7 +11,19 @@ import types
 import typing
 from typing import Any, Literal
 
-Method = Literal["fisher", "explicit", "sketch", "ml-irl", "exact", "bc"]
+Method = Literal[
+    "fisher",
+    "explicit",
+    "sketch",
+    "soft-bellman",
+    "nhgd",
+    "parl",
+    "penalty",
+    "ml-irl",
+    "max-ent",
+    "exact",
+    "bc",
+]
 Cross = Literal["adjoint", "centred", "raw"]
 Inner = Literal["ppo", "sac", "reinforce", "exact"]
 RewardKind = Literal["mlp", "quadratic", "table"]
@@ -42,8 +54,11 @@ class Options:
     method: Method | None = None
     """fisher (the default): implicit hypergradient, the curvature solver chosen by size
     and damping. explicit: with a dense Fisher matrix (the paper's Algorithm 1). sketch:
-    with an SCFD sketch (Algorithm 3). ml-irl: single loop, expert minus agent. exact:
-    differentiated through the exact inner solution (tabular, lqr). bc: behavioral
+    with an SCFD sketch (Algorithm 3). soft-bellman: without a Fisher matrix (Yang
+    2024). nhgd: a Fisher matrix kept current by rank-one updates (Kong 2026). parl: the
+    sampled Hessian in its place. penalty: the value gap, penalized (Shen 2025). ml-irl:
+    single loop, expert minus agent. max-ent: maximum causal entropy, exactly. exact:
+    differentiated through the exact inner solution (both: tabular, lqr). bc: behavioral
     cloning, without a reward."""
     seed: int | None = None
     """Decides everything random; 0 by default."""

@@ -206,7 +206,19 @@ def test_an_update_that_is_not_finite_never_reaches_the_reward(settings, tmp_pat
         assert names and all(np.isfinite(arrays[name]).all() for name in names)
 
 
-@pytest.mark.parametrize("method", ["explicit", "sketch", "ml-irl"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "explicit",
+        "sketch",
+        "ml-irl",
+        "soft-bellman",
+        "nhgd",
+        "parl",
+        "penalty",
+        "max-ent",
+    ],
+)
 def test_every_method_learns(settings, method):
     result = learn(**(settings | {"method": method, "steps": 6, "damping": 1.0}))
     assert result.metrics[-1]["best_nll_valid"] < result.metrics[0]["nll_valid"]

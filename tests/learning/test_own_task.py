@@ -266,11 +266,13 @@ def test_options_of_the_wrong_kind_get_one_sentence():
         check=True,
     )
     assert done.stdout.splitlines() == [
-        "`method` must be fisher, explicit, sketch, ml-irl, exact, bc, got 'gail'.",
+        "`method` must be fisher, explicit, sketch, soft-bellman, nhgd, parl, penalty, "
+        "ml-irl, max-ent, exact, bc, got 'gail'.",
         "`seed` must be a whole number, got 'x'.",
         "`cross` must be adjoint, centred, raw, got 3.",
-        "A task is a name, a `Task` or an environment, got object; derive the "
-        "environment's class from `hyperirl.environments.AbstractEnvironment`.",
+        "A task is a name, a `Task`, an environment or a function that makes one, got "
+        "object; derive the environment's class from "
+        "`hyperirl.environments.AbstractEnvironment` or `gymnasium.Env`.",
     ]
 
 

@@ -80,11 +80,14 @@ class Resume:
 
 
 def _run(setup: "Setup", folder: "RunFolder", tensorboard: bool) -> None:
+    from hyperirl.demos import oddities
     from hyperirl.learning import Stopped, run, shown_steps
 
     config, out = setup.config, folder.path
     events = event_writer(out) if tensorboard else None
     print(f"Learning a reward for {config.env} by {config.method}, in {out}")
+    for oddity in oddities(setup.demos, setup.environment):
+        print(f"Note: {oddity}")
     advice = f"Go on:  hyperirl resume {out}"
     try:
         with Stopping(advice) as stopping, StepProgress(shown_steps(config)) as shown:

@@ -12,6 +12,8 @@ from hyperirl.demos.demos import Demos
 from hyperirl.demos.errors import DemosError
 from hyperirl.demos.flat import to_flat
 from hyperirl.demos.provenance import Provenance
+from hyperirl.demos.writing import check_free
+from hyperirl.environments import AbstractWorld
 
 _DATA = Path(__file__).parent / "data"
 bundled: tuple[str, ...] = tuple(sorted(path.stem for path in _DATA.glob("*.npz")))
@@ -25,7 +27,7 @@ _WRITERS = (npz, table, minari)
 def load(
     source: str | Path,
     *,
-    environment: AbstractEnvironment | None = None,
+    environment: AbstractWorld | None = None,
     download: bool = False,
 ) -> Demos:
     """Demonstrations, checked: all of them or a `DemosError`.

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,7 +15,7 @@ from hyperirl.demos.determinism import evidence_of_determinism
 from hyperirl.demos.following import share_astray
 from hyperirl.demos.loading import environment_of
 from hyperirl.demos.splitting import splits_by_time
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractWorld
 from hyperirl.spaces import Box
 from hyperirl.trajectories import Trajectories, steps_taken
 
@@ -34,7 +35,7 @@ class Oddity:
 
 
 def oddities(
-    demos: Demos, environment: AbstractEnvironment | None = None
+    demos: Demos, environment: AbstractWorld | None = None
 ) -> tuple[Oddity, ...]:
     """All that is odd, the gravest first.
 
@@ -70,6 +71,8 @@ def _other_rewards(demos: Demos, environment) -> Oddity | None:
     batch = demos.trajectories
     if environment is None or batch.rewards is None or not environment.has_reward:
         return None
+    if environment.is_stepped:  # The true reward is no function.
+        return None
     mask = np.asarray(batch.mask)
     true = np.asarray(_true_rewards(environment, batch), np.float64)[mask]
     given = np.asarray(batch.rewards, np.float64)[mask]
@@ -88,7 +91,7 @@ def _other_rewards(demos: Demos, environment) -> Oddity | None:
 
 @eqx.filter_jit
 def _true_rewards(
-    environment: AbstractEnvironment, batch: Trajectories
+    environment: Any, batch: Trajectories
 ) -> Float[Array, "episodes steps"]:
     return jax.vmap(jax.vmap(environment.reward))(*steps_taken(batch))
 
@@ -231,7 +234,7 @@ def _no_log_probs(demos: Demos, environment) -> Oddity | None:
     )
 
 
-_Finder = Callable[[Demos, AbstractEnvironment | None], Oddity | None]
+_Finder = Callable[[Demos, AbstractWorld | None], Oddity | None]
 _FINDERS: tuple[_Finder, ...] = (
     _steps_left_out,
     _other_rewards,

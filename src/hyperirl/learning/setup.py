@@ -18,14 +18,19 @@ from hyperirl.environments import AbstractWorld
 from hyperirl.evaluation.ranking import ranking_set
 from hyperirl.hypergradient import (
     MLIRL,
+    PARL,
     AbstractCross,
     AbstractEstimator,
     Adjoint,
     Centred,
     Exact,
     Fisher,
+    MaxEnt,
     NaturalStep,
+    Penalty,
     Raw,
+    RunningFisher,
+    SoftBellman,
 )
 from hyperirl.inner import (
     SAC,
@@ -253,19 +258,37 @@ def make_estimator(
     key: PRNGKeyArray,
 ) -> AbstractEstimator:
     """The hypergradient of the method."""
-    if config.method == "ml-irl":
-        return MLIRL()
-    if config.method == "exact":
-        return Exact(environment)
+    match config.method:
+        case "ml-irl":
+            return MLIRL()
+        case "exact":
+            return Exact(environment)
+        case "max-ent":
+            return MaxEnt(environment)
+        case "soft-bellman":
+            return SoftBellman(make_features(config, environment, train, key=key))
+        case "penalty":
+            features = make_features(config, environment, train, key=key)
+            return Penalty(features, damping=make_damping(config))
     cross = make_cross(config, environment, train, key=key)
+    match config.method:
+        case "nhgd":
+            return RunningFisher(cross, damping=make_damping(config))
+        case "parl":
+            return PARL(cross, damping=make_damping(config))
     solver = make_solver(config) if solver is None else solver
     return Fisher(solver, cross, expected=config.expected_fisher)
 
 
+def make_damping(config: Config) -> curvature.AbstractDamping:
+    """What is added to the Fisher matrix, or to what stands in its place."""
+    scales = {"relative": curvature.Relative, "absolute": curvature.Absolute}
+    return scales[config.damping_scale](config.damping)
+
+
 def make_solver(config: Config) -> curvature.AbstractSolver:
     """Who solves for `v`."""
-    scales = {"relative": curvature.Relative, "absolute": curvature.Absolute}
-    damping = scales[config.damping_scale](config.damping)
+    damping = make_damping(config)
     sketch: dict[str, Any] = dict(damping=damping, size=config.sketch_size)
     match config.solver:
         case "auto":
