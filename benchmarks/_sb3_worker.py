@@ -58,7 +58,7 @@ class Curve(BaseCallback):
         return True
 
 
-def ppo(envs, seed: int) -> PPO:
+def ppo(envs, seed: int, gamma: float = 0.98) -> PPO:
     """The usual tuned settings for CartPole; no entropy bonus."""
     return PPO(
         "MlpPolicy",
@@ -66,7 +66,7 @@ def ppo(envs, seed: int) -> PPO:
         n_steps=32,
         batch_size=256,
         gae_lambda=0.8,
-        gamma=0.98,
+        gamma=gamma,
         n_epochs=20,
         ent_coef=0.0,
         learning_rate=lambda left: 1e-3 * left,
@@ -76,9 +76,11 @@ def ppo(envs, seed: int) -> PPO:
     )
 
 
-def sac(envs, seed: int) -> SAC:
+def sac(envs, seed: int, gamma: float = 0.99) -> SAC:
     """The usual tuned settings for Pendulum: the defaults, and a larger rate."""
-    return SAC("MlpPolicy", envs, learning_rate=1e-3, seed=seed, device="cpu")
+    return SAC(
+        "MlpPolicy", envs, learning_rate=1e-3, gamma=gamma, seed=seed, device="cpu"
+    )
 
 
 def main() -> None:
@@ -97,7 +99,8 @@ def main() -> None:
     )
     curve = Curve(task["env"], task["every"], task["seed"])
     start = time.perf_counter()
-    algorithm(envs, task["seed"]).learn(task["steps"], callback=curve)
+    options = {} if task["gamma"] is None else {"gamma": task["gamma"]}
+    algorithm(envs, task["seed"], **options).learn(task["steps"], callback=curve)
     print(json.dumps({"curve": curve.points, "seconds": time.perf_counter() - start}))
 
 

@@ -9,6 +9,7 @@ CartPole with and without the wrapper that pays it.
 
 import hyperirl  # isort: skip  # noqa: F401  Sets JAX up before others import it.
 
+import time
 from collections.abc import Callable
 
 import gymnasium
@@ -107,10 +108,16 @@ def run(effort: int, repeats: int) -> dict:
     entries = rivals(effort)
     calls = {name: call for name, (_, call) in entries.items()}
     _, times = _timing.interleaved(calls, repeats)
-    rates = {name: [entries[name][0] / t for t in times[name]] for name in times}
+    _, busy = _timing.interleaved(calls, repeats, clock=time.process_time)
+
+    def rates(times: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+        steps = {name: num for name, (num, _) in entries.items()}
+        return {n: _timing.spread([steps[n] / t for t in times[n]]) for n in times}
+
     return {
         "repeats": repeats,
-        "steps_per_second": {n: _timing.spread(r) for n, r in rates.items()},
+        "steps_per_second": rates(times),
+        "steps_per_second_of_processor_time": rates(busy),
     }
 
 

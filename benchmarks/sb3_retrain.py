@@ -28,6 +28,7 @@ class Task(NamedTuple):
     steps: int
     every: int
     solved: float
+    gamma: float | None = None  # None: the usual one of the tuned settings.
 
 
 TASKS = {
@@ -58,7 +59,8 @@ def trained(
 ) -> dict:
     """What one training came to."""
     name = "true" if reward is None else reward.name
-    result = folder / f"result-{task.gym}-{name}-{seed}.json"
+    usual = "" if task.gamma is None else f"-gamma-{task.gamma}"
+    result = folder / f"result-{task.gym}-{name}-{seed}{usual}.json"
     if not result.exists():
         what = {
             "env": task.gym,
@@ -67,6 +69,7 @@ def trained(
             "every": task.every,
             "reward": None if reward is None else str(reward.resolve()),
             "seed": seed,
+            "gamma": task.gamma,
         }
         done = subprocess.run(
             [str(python), str(WORKER), json.dumps(what)],
@@ -92,8 +95,9 @@ def summary(found: dict, task: Task) -> str:
     return f"{words}, best {best:.0f}, last {found['curve'][-1][1]:.0f}"
 
 
-def run(python: Path, env: str, rewards: int, seeds: int, folder: Path) -> dict:
-    task = TASKS[env]
+def run(
+    python: Path, env: str, task: Task, rewards: int, seeds: int, folder: Path
+) -> dict:
     folder.mkdir(parents=True, exist_ok=True)
     true = [trained(python, task, None, seed, folder) for seed in range(seeds)]
     rows = []
@@ -134,14 +138,16 @@ def main() -> None:
     parser.add_argument("--env", choices=list(TASKS), default="cartpole")
     parser.add_argument("--rewards", type=int, default=5, metavar="N")
     parser.add_argument("--seeds", type=int, default=2, metavar="N")
+    parser.add_argument("--gamma", type=float, help="in place of the usual discount")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write results")
     args = parser.parse_args()
-    results = run(args.python, args.env, args.rewards, args.seeds, args.folder)
+    task = TASKS[args.env]._replace(gamma=args.gamma)
+    results = run(args.python, args.env, task, args.rewards, args.seeds, args.folder)
     print(f"{results['solved']} of {results['of']} solved", end="; ")
     print(f"{results['solved_at_the_end']} at the last evaluation", end="; ")
     print(f"median ratio of steps: {results['median_ratio']}")
     if args.json is not None:
-        args.json.write_text(json.dumps(results, indent=1) + "\n")
+        args.json.write_text(json.dumps(results) + "\n")
 
 
 if __name__ == "__main__":

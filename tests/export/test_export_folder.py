@@ -19,7 +19,7 @@ POLICY = export_cases.policies()["choices"]
 @pytest.fixture
 def run(tmp_path):
     folder = RunFolder.create(tmp_path / "run", {"env": "cartpole"}, ["hyperirl"])
-    saving.save_reward(REWARD, folder.reward_path, metadata={"temperature": 0.1})
+    saving.save_reward(REWARD, folder.reward_path, metadata={"discount": 0.9})
     saving.save_policy(POLICY, folder.policy_path)
     return folder.path
 
@@ -33,8 +33,9 @@ def test_a_run_gives_a_reward_a_policy_and_a_module(run, tmp_path, capsys):
     readme = (tmp_path / "out" / "README.md").read_text()
     assert "The level, 0.0693 a step, is included" in readme
     assert "integers from 0 to 3" in readme
+    assert "learned with the discount 0.9: train with that one" in readme
     about = load_metadata(tmp_path / "out" / "reward.npz")["metadata"]
-    assert about == {"temperature": 0.1, "level_included": True}
+    assert about == {"discount": 0.9, "level_included": True}
     reward = hyperirl_numpy.load_reward(tmp_path / "out" / "reward.npz")
     np.testing.assert_allclose(reward(np.ones(3), 1), REWARD(np.ones(3), 1), rtol=1e-5)
 

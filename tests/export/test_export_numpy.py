@@ -99,6 +99,14 @@ def test_axes_in_front_are_a_batch(batch):
         assert np.shape(found) == batch
 
 
+def test_a_large_batch_is_answered_as_its_parts_are():
+    reward = REWARDS["mlp-vectors-level"]
+    x, a = export_cases.steps(reward, 0, 20_001)
+    ours = numpy_reward(reward)
+    parts = [ours(x[i : i + 6667], a[i : i + 6667]) for i in (0, 6667, 13334)]
+    np.testing.assert_allclose(ours(x, a), np.concatenate(parts), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", POLICIES)
 def test_one_observation_is_answered_as_many_are(name):
     x, a = export_cases.steps(POLICIES[name], 0, 4)

@@ -81,7 +81,10 @@ def _texts(saved: Saved) -> dict[str, str]:
     reward = None if saved.reward is None else numpy_reward(saved.reward)
     policy = None if saved.policy is None else numpy_policy(saved.policy)
     module = resources.files("hyperirl.export").joinpath(MODULE)
-    return {MODULE: module.read_text(), "README.md": readme(reward, policy)}
+    return {
+        MODULE: module.read_text(),
+        "README.md": readme(reward, policy, saved.about),
+    }
 
 
 def _check_free(to: Path, names: list[str]) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 
 VERSION = 2  # Of the format of rewards and policies.
 Values = np.ndarray | np.generic  # A number alone is of NumPy's scalars.
+_CHUNK = 8192  # Steps at a time: what is between the layers stays in the cache.
 
 
 class ExportError(ValueError):
@@ -173,7 +174,12 @@ class Reward:
     ) -> Values:
         """The reward; it does not depend on the last two."""
         x = self.reads.observation(observation)
-        return self.value(x, self.reads.action(action, x.shape[:-1]))
+        a = self.reads.action(action, x.shape[:-1])
+        if x.ndim != 2 or len(x) <= _CHUNK:
+            return self.value(x, a)
+        starts = range(0, len(x), _CHUNK)
+        parts = [self.value(x[i : i + _CHUNK], a[i : i + _CHUNK]) for i in starts]
+        return np.concatenate(parts)
 
     def value(self, x: np.ndarray, a: np.ndarray) -> Values:
         """The reward of observations and actions that fit."""

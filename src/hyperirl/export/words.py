@@ -1,5 +1,7 @@
 """What an exported folder says about itself."""
 
+from typing import Any
+
 from hyperirl.export.hyperirl_numpy import Policy, Reader, Reward
 
 _HEAD = """# A reward and a policy for NumPy
@@ -21,8 +23,13 @@ reward(observation, action)  # One step, or many with the same axes in front.
 reward(state, action, next_state, done)  # The same, as `imitation` calls it.
 ```
 
-{level}
+{level}{discount}
 """
+
+_DISCOUNT = """
+
+It was learned with the discount {discount:g}: train with that one. With a smaller one
+a policy may be drawn to where no demonstration went."""
 
 _LEVEL = """The level, {level:.6g} a step, is included. The reward was learned beside an
 entropy bonus; with the level it stands on its own, so train on it with any algorithm
@@ -46,12 +53,16 @@ policy.log_prob(observations, actions)
 """
 
 
-def readme(reward: Reward | None, policy: Policy | None) -> str:
-    """How to use what is in the folder."""
+def readme(reward: Reward | None, policy: Policy | None, about: dict[str, Any]) -> str:
+    """How to use what is in the folder; `about` says where it comes from."""
     text = _HEAD
     if reward is not None:
         level = _LEVEL.format(level=reward.level) if reward.level else _NO_LEVEL
-        text += _REWARD.format(reads=_steps(reward.reads), level=level)
+        discount = about.get("discount")
+        known = isinstance(discount, float)  # It comes from a file.
+        words = _DISCOUNT.format(discount=discount) if known else ""
+        reads = _steps(reward.reads)
+        text += _REWARD.format(reads=reads, level=level, discount=words)
     if policy is not None:
         text += _POLICY.format(reads=_steps(policy.reads))
     return text
