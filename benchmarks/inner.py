@@ -5,11 +5,18 @@ of 475. SAC on LQR: seconds to within 5 % of the exact soft-optimal return, and 
 of gradient updates at equal networks and batch, as a share of the machine's matrix
 products. Compile time, cold and from the persistent cache, and what a second core adds.
 
+And how quiet are they? Warm-started solves of PPO on one frozen CartPole reward, in the
+outer loop's practice, end in policies whose held-out NLL scatters. `--scatter` reports
+it, in percent above the expert's floor: mean, deviation, and the same for means of the
+parameters of the last solves, and for other ways to solve. The reward is one that was
+learned, or the true one if none is given.
+
 The rival gets its own environment under `.cache/`, its tuned settings and one torch
 thread (two are slower on tensors this small). Clocks of both stop during evaluations.
 
     python benchmarks/inner.py --quick
     python benchmarks/inner.py --json inner.json --figure inner.png
+    python benchmarks/inner.py --scatter --reward runs/mine/reward --json scatter.json
 """
 
 import argparse
@@ -256,6 +263,88 @@ def ours_gradients(repeats: int) -> dict:
     }
 
 
+# ---- Scatter between solves
+
+QUIETER: dict[str, tuple[int, dict]] = {  # Updates a solve, and settings of PPO.
+    "as it is": (6, {}),
+    "rates fall to zero": (6, dict(final_rate=0.0)),
+    "a third of the rate": (6, dict(learning_rate=3e-4)),
+    "a tenth of the rate": (6, dict(learning_rate=1e-4)),
+    "a third of the rate, falls to zero": (
+        6,
+        dict(learning_rate=3e-4, final_rate=0.0),
+    ),
+    "four times the batch": (6, dict(num_envs=256)),
+    "four times the updates": (24, {}),
+    "four times the updates, rates fall to zero": (24, dict(final_rate=0.0)),
+}
+
+
+def scatter(
+    name: str, path: Path | None, seed: int, warm_up: int, num_solves: int
+) -> dict:
+    """How the held-out NLL scatters between solves of one way to solve."""
+    import jax
+    import jax.numpy as jnp
+    import jax.random as jr
+
+    import hyperirl  # noqa: F401
+    from hyperirl import demos, saving
+    from hyperirl.environments import make
+    from hyperirl.hypergradient import policy_nll
+    from hyperirl.inner import Exponential, Window, ppo_for
+    from hyperirl.policies import mlp_policy
+    from hyperirl.problem import problem
+    from hyperirl.rewards import fit_normalizer
+
+    updates, settings = QUIETER[name]
+    environment, loaded = make("cartpole"), demos.load("cartpole")
+    solver, half = ppo_for(environment, **settings), len(loaded.expert_nll) // 2
+    shown, expert = loaded.trajectories[:half], loaded.trajectories[half:]
+    practice = demos.starting_in(environment, shown, 0.7)
+    reward = environment.reward if path is None else saving.load_reward(path).soft
+    policy = mlp_policy(
+        environment.observation_size,
+        environment.action_space,
+        key=jr.key(seed),
+        hidden=(32, 32),
+        normalizer=fit_normalizer(shown),
+    )
+    averages = {f"mean of {n}": Window(n) for n in (4, 8, 16)}
+    averages |= {"exponential 0.9": Exponential(0.9)}
+    nll = jax.jit(lambda policy: jnp.mean(policy_nll(policy, expert)))
+    state = solver.init(practice, policy, key=jr.key(seed + 100))
+    means = {kind: average.init(policy) for kind, average in averages.items()}
+    found: dict[str, list[float]] = {"last": [], **{kind: [] for kind in averages}}
+    for i in range(warm_up + num_solves):
+        key = jr.fold_in(jr.key(seed + 200), i)
+        state, _ = solver.solve(practice, reward, state, problem(), updates, key=key)
+        if i < warm_up:
+            continue
+        found["last"].append(float(nll(state.policy)))
+        for kind, average in averages.items():
+            means[kind] = average.update(means[kind], state.policy)
+            found[kind].append(float(nll(average.mean(means[kind], state.policy))))
+    floor = float(jnp.mean(loaded.expert_nll[half:]))
+    late = num_solves // 2  # Where every window is full.
+    percent = {
+        kind: [100 * (x / floor - 1) for x in values[late:]]
+        for kind, values in found.items()
+    }
+    return {
+        "steps_a_solve": updates * solver.steps_per_update,
+        "floor": floor,
+        "percent_above_floor": {
+            kind: {
+                "mean": statistics.mean(values),
+                "deviation": statistics.stdev(values),
+                "largest": max(values),
+            }
+            for kind, values in percent.items()
+        },
+    }
+
+
 # ---- The rival, run by its own Python
 
 
@@ -498,6 +587,13 @@ def run(quick: bool) -> dict:
     return results
 
 
+def run_scatter(quick: bool, reward: Path | None) -> dict:
+    """Every way to solve, one after the other; `quick` has the first two."""
+    names = list(QUIETER)[:2] if quick else list(QUIETER)
+    sizes = (10, 16) if quick else (20, 32)
+    return {name: scatter(name, reward, 0, *sizes) for name in names}
+
+
 def figure(results: dict, path: Path) -> None:
     """Learning curves over wall-clock."""
     import matplotlib
@@ -550,15 +646,23 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="under a minute")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write results")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="learning curves")
+    parser.add_argument("--scatter", action="store_true", help="only between solves")
+    parser.add_argument("--reward", type=Path, metavar="FILE", help="to scatter on")
     parser.add_argument("--task", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.task:
         name, numbers = options.task
         print(json.dumps(TASKS[name](*json.loads(numbers))))
         return
-    results = run(options.quick)
+    if options.scatter:
+        results = run_scatter(options.quick, options.reward)
+    else:
+        results = run(options.quick)
     if options.json is not None:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
+    if options.scatter:
+        print(json.dumps(results, indent=1))
+        return
     if options.figure is not None:
         figure(results, options.figure)
     brief = {k: v for k, v in results["ppo"].items() if k != "curves"}

@@ -10,7 +10,9 @@ Hessian in place of `alpha F`.
 
 The two are the same at the inner optimum of a class that holds the soft-optimal policy.
 Elsewhere `H` has terms with the advantages, and may be indefinite. So it is inverted in
-the sense of least squares: `v` minimizes `|H v - g|^2 + damping^2 |v|^2`.
+the sense of least squares: `v` minimizes `|H v - g|^2 + damping^2 |v|^2`. The estimate
+is unbiased, with products of all scores of an episode in it: where episodes have
+hundreds of steps it is mostly noise.
 """
 
 from collections.abc import Callable
