@@ -153,6 +153,14 @@ def test_float32_sketches_keep_the_guarantee_up_to_their_rounding(getkey):
     assert float(sketch.rounding) < 1e-3 * (x**2).sum()
 
 
+def test_a_merged_sketch_keeps_the_rounding_of_both(getkey):
+    rows = decaying_rows(getkey(), 400, 20, decay=0.5, dtype=jnp.float32)
+    a, b = (sketch_rows(part, size=12, buffer=16) for part in (rows[:150], rows[150:]))
+    merged = merge(a, b)
+    assert min(a.rounding, b.rounding) > 0
+    assert merged.rounding > a.rounding + b.rounding
+
+
 def test_rows_that_are_not_finite_never_enter(getkey):
     rows = np.array(decaying_rows(getkey(), ROWS, DIM))
     clean = rows.copy()

@@ -19,13 +19,13 @@ from jaxtyping import PyTree
 
 from hyperirl.runs import atomic, documents
 from hyperirl.runs.arrays import load_arrays, load_metadata, save_arrays
-from hyperirl.runs.checked import as_type, check_fields, mapping
+from hyperirl.runs.checked import check_fields, mapping
 from hyperirl.runs.errors import RunError
 from hyperirl.runs.provenance import FIELDS, provenance
 
 FORMAT_VERSION = 1
 _MAX_METRICS_BYTES = 2**28
-_NUMBER = bool | int | float | None
+_NUMBERS = (int, float, bool, type(None))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +211,11 @@ def _read_mapping(path: Path) -> dict[str, Any] | None:
 def _check_row(row: Any, where: str) -> None:
     """A row is numbers by name, and says its step."""
     for name, value in mapping(row, where).items():
-        as_type(_NUMBER, value, name, where)
+        if type(value) not in _NUMBERS:
+            raise RunError(
+                f"`{name[:60]}` in {where} is {str(value)[:60]}, which is no number; "
+                "delete that line to go on without it."
+            )
     step = row.get("step")
     if type(step) is not int or step < 0:
         raise RunError(

@@ -1,0 +1,29 @@
+"""What SAC's action values are taught."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from inner_problems import MDP, PROBLEM, UNIFORM
+
+from hyperirl.inner.action_values import action_value
+from hyperirl.inner.sac import Replay, td_targets
+from hyperirl.rewards import TableReward
+
+
+def test_after_a_termination_nothing_is_worth_anything():
+    """Action values are 0 at first, so a state is worth the entropy of the policy."""
+    states, actions = jnp.array([0, 1, 2, 3]), jnp.array([0, 1, 2, 0], jnp.int32)
+    observations = jnp.eye(4, dtype=jnp.float32)[states]
+    ends = jnp.array([True, False, True, False])
+    part = Replay(observations, actions, observations[::-1], ends)
+    make = lambda key: action_value(
+        observations, actions, MDP.action_space, (8,), key=key
+    )
+    twins = eqx.filter_vmap(make)(jr.split(jr.key(0)))
+    reward = TableReward(MDP.rewards)
+    found = td_targets(UNIFORM, twins, part, reward, PROBLEM, key=jr.key(1))
+    value = float(PROBLEM.temperature) * np.log(MDP.rewards.shape[1])
+    expected = np.asarray(MDP.rewards)[states, actions]
+    expected = expected + float(PROBLEM.discount) * np.where(ends, 0.0, value)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
