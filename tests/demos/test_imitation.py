@@ -159,6 +159,12 @@ def test_infos_are_never_loaded(tmp_path, old):
     assert not Bomb.exploded
 
 
+def test_infos_are_not_even_unpacked(tmp_path, old, monkeypatch):
+    np.savez_compressed(tmp_path / "old.npz", **old | {"infos": np.zeros(10_000)})
+    monkeypatch.setattr(reading, "MAX_BYTES", 10_000)
+    assert demos.load(tmp_path / "old.npz").num_episodes == 2
+
+
 BAD_ARRAYS = {
     "too few flags": ({"terminal": np.array([True])}, "does not cut 5 steps"),
     "whole numbers as flags": ({"terminal": np.array([1, 1])}, "not true or false"),
