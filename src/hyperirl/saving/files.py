@@ -15,7 +15,13 @@ import numpy as np
 from jaxtyping import PyTree
 
 from hyperirl import describing
-from hyperirl.policies import AbstractPolicy, CategoricalHead, GaussianHead, Policy
+from hyperirl.policies import (
+    AbstractPolicy,
+    CategoricalHead,
+    CensoredHead,
+    GaussianHead,
+    Policy,
+)
 from hyperirl.rewards import (
     AbstractReward,
     MLPReward,
@@ -41,6 +47,7 @@ _KINDS = {
         Policy,
         CategoricalHead,
         GaussianHead,
+        CensoredHead,
     )
 }
 _BASES = {"reward": AbstractReward, "policy": AbstractPolicy}
