@@ -6,7 +6,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from hyperirl.policies import CategoricalHead, GaussianHead
+from hyperirl.policies import CategoricalHead, CensoredHead, GaussianHead
 
 HEADS = {
     "categorical": CategoricalHead(3),
@@ -14,6 +14,7 @@ HEADS = {
     "full": GaussianHead(3, "full"),
     "state": GaussianHead(2, "state"),
     "squashed": GaussianHead(2, "state", (-2.0, 2.0)),
+    "censored": CensoredHead(2, (-1.0, 3.0), "state"),
 }
 each_head = pytest.mark.parametrize("head", HEADS.values(), ids=HEADS.keys())
 
@@ -37,7 +38,7 @@ def test_fisher_factor_squares_to_the_hessian_of_the_kl(getkey, head):
     np.testing.assert_allclose(fisher, hessian, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("kind", ["categorical", "full", "squashed"])
+@pytest.mark.parametrize("kind", ["categorical", "full", "squashed", "censored"])
 def test_fisher_factor_squares_to_the_covariance_of_scores(getkey, kind):
     """The definition itself, within five standard errors."""
     head = HEADS[kind]

@@ -13,11 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperirl.networks import MLP, Normalizer
-from hyperirl.policies import (
-    AbstractDistribution,
-    Categorical,
-    SquashedGaussian,
-)
+from hyperirl.policies import AbstractDistribution, Categorical
 from hyperirl.spaces import ActionSpace, Discrete
 
 
@@ -109,9 +105,5 @@ def soft_value(
     if isinstance(chosen, Categorical):
         gains = all_values() - temperature * chosen.log_probs
         return jnp.sum(jnp.exp(chosen.log_probs) * gains)
-    if isinstance(chosen, SquashedGaussian):
-        action, log_prob = chosen.sample_and_log_prob(key=key)
-    else:
-        action = chosen.sample(key=key)
-        log_prob = chosen.log_prob(action)
+    action, log_prob = chosen.sample_and_log_prob(key=key)
     return value(action) - temperature * log_prob

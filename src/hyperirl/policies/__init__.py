@@ -1,6 +1,8 @@
 """Policies, and the distributions over actions they are made of."""
 
 from hyperirl.policies.actor import AbstractActor as AbstractActor
+from hyperirl.policies.censored import CensoredGaussian as CensoredGaussian
+from hyperirl.policies.censored import CensoredHead as CensoredHead
 from hyperirl.policies.distributions import AbstractDistribution as AbstractDistribution
 from hyperirl.policies.distributions import Categorical as Categorical
 from hyperirl.policies.distributions import Gaussian as Gaussian

@@ -51,6 +51,14 @@ class AbstractDistribution(eqx.Module):
         """One draw."""
         return self.transform(self.draw_noise(key=key))
 
+    def sample_and_log_prob(self, *, key: PRNGKeyArray) -> tuple[Array, Array]:
+        """A draw that gradients pass through, and its log-probability.
+
+        In the mean over draws, both have the right values and derivatives.
+        """
+        action = self.sample(key=key)
+        return action, self.log_prob(action)
+
     @abc.abstractmethod
     def log_prob(self, action: Array) -> Float[Array, ""]:
         """The log of the probability, or of the density, of an action."""

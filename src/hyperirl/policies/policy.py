@@ -15,6 +15,7 @@ from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 from hyperirl import describing
 from hyperirl.networks import MLP, Normalizer, linear_map
 from hyperirl.policies.actor import AbstractActor
+from hyperirl.policies.censored import CensoredHead
 from hyperirl.policies.distributions import AbstractDistribution
 from hyperirl.policies.heads import (
     AbstractHead,
@@ -218,6 +219,7 @@ def mlp_policy(
     hidden: Sequence[int] = (64, 64),
     covariance: Covariance = "diagonal",
     squash: bool = False,
+    censor: bool = False,
     initial_log_scale: float = -0.5,
     normalizer: Normalizer | None = None,
     use_bias: bool = True,
@@ -231,21 +233,32 @@ def mlp_policy(
         key: For the initial weights.
         hidden: Sizes of the hidden layers; `()` for a linear policy.
         covariance: Of the Gaussian; see `GaussianHead`.
-        squash: Whether Gaussian actions are squashed into the box by tanh.
-        initial_log_scale: Log of the Gaussian's scale at the start.
+        squash: Whether Gaussian actions are squashed into the box by tanh...
+        censor: ...or clipped to it, with a probability for each bound; see
+            `CensoredHead`.
+        initial_log_scale: Log of the Gaussian's scale at the start; in half boxes if
+            it is clipped.
         normalizer: Applied to observations first; not trained.
         use_bias: Whether layers have biases.
         dtype: Of the parameters.
     """
     if isinstance(action_space, Discrete):
         head = CategoricalHead(action_space.num_actions)
+    elif censor:
+        if squash or covariance == "full":
+            raise ValueError(
+                "Clipped actions are neither squashed nor correlated: with `censor`, "
+                "leave `squash` out and choose covariance='diagonal' or 'state'."
+            )
+        bounds = action_space.low, action_space.high
+        head = CensoredHead(action_space.size, bounds, covariance)
     else:
         bounds = (action_space.low, action_space.high) if squash else None
         head = GaussianHead(action_space.size, covariance, bounds)
     sizes = (observation_size, *hidden, head.network_size)
     network = MLP(sizes, key=key, output_gain=0.01, use_bias=use_bias, dtype=dtype)
     free = jnp.zeros(head.free_size, dtype)
-    if isinstance(head, GaussianHead) and covariance == "state":
+    if not isinstance(head, CategoricalHead) and covariance == "state":
         bias = network.layers[-1].bias
         if bias is None:
             raise ValueError(
@@ -254,7 +267,7 @@ def mlp_policy(
             )
         bias = bias.at[head.size :].set(initial_log_scale)
         network = eqx.tree_at(lambda n: n.layers[-1].bias, network, bias)
-    elif isinstance(head, GaussianHead):
+    elif not isinstance(head, CategoricalHead):
         free = free.at[: head.size].set(initial_log_scale)
     return Policy(network, free, head, normalizer)
 

@@ -16,7 +16,13 @@ from jaxtyping import PyTree
 
 from hyperirl import describing
 from hyperirl.networks import Normalizer
-from hyperirl.policies import AbstractPolicy, CategoricalHead, GaussianHead, Policy
+from hyperirl.policies import (
+    AbstractPolicy,
+    CategoricalHead,
+    CensoredHead,
+    GaussianHead,
+    Policy,
+)
 from hyperirl.rewards import (
     AbstractReward,
     MLPReward,
@@ -42,6 +48,7 @@ _KINDS = {
         Policy,
         CategoricalHead,
         GaussianHead,
+        CensoredHead,
     )
 }
 _BASES = {"reward": AbstractReward, "policy": AbstractPolicy}
