@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from hyperirl import policies as policies
     from hyperirl import rewards as rewards
     from hyperirl import tasks as tasks
+    from hyperirl import worlds as worlds
+    from hyperirl import wrappers as wrappers
     from hyperirl.learning import Result as Result
     from hyperirl.learning import evaluate as evaluate
     from hyperirl.learning import learn as learn
@@ -38,18 +40,20 @@ if TYPE_CHECKING:
     from hyperirl.saving import save_policy as save_policy
     from hyperirl.saving import save_reward as save_reward
     from hyperirl.tasks import Task as Task
+    from hyperirl.wrappers import RewardWrapper as RewardWrapper
 
     __version__: str
 
 _MODULES = (
     "curvature demos environments evaluation exact hypergradient inner policies "
-    "rewards tasks"
+    "rewards tasks worlds wrappers"
 ).split()
 _FROM = {
     "hyperirl.learning": ("Result", "evaluate", "learn", "resume"),
     "hyperirl.options": ("Options",),
     "hyperirl.saving": ("load_policy", "load_reward", "save_policy", "save_reward"),
     "hyperirl.tasks": ("Task",),
+    "hyperirl.wrappers": ("RewardWrapper",),
 }
 _HOME = {name: module for module, names in _FROM.items() for name in names}
 __all__ = [*_MODULES, *_HOME, "__version__"]
