@@ -133,23 +133,34 @@ def test_bad_input_gets_one_sentence_and_code_2(
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_a_sweep_whose_runs_failed_says_so_by_its_code(tmp_path, capsys):
-    args = ["sweep", "--env", "tabular", "--demos", str(tmp_path / "absent.npz")]
-    args += ["--set", "steps=1", "--seeds", "1", "--out", str(tmp_path / "out")]
-    with pytest.raises(SystemExit) as ended:
-        cli.main(args)
-    assert ended.value.code == 1
-    printed = capsys.readouterr().out
-    assert "1 of 1 runs failed" in printed and "hyperirl compare" not in printed
-
-
 @pytest.fixture
 def tabular(tmp_path):
     """Demonstrations in a small finite MDP, which take no time."""
     source = tmp_path / "tabular.npz"
     demos.save(demos.collect("tabular", 40, seed=0), source)
     return source
+
+
+@pytest.mark.slow
+def test_a_sweep_one_of_whose_runs_failed_says_so_by_its_code(
+    tabular, tmp_path, capsys
+):
+    choice = f"demos={tabular},{tmp_path / 'absent.npz'}"
+    args = ["sweep", "--env", "tabular", "--method", "bc", "--set", choice]
+    args += ["--seeds", "1", "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(args)
+    assert ended.value.code == 1
+    printed = capsys.readouterr().out
+    assert "1 of 2 runs failed" in printed and "hyperirl compare" in printed
+
+
+def test_a_sweep_without_its_demonstrations_begins_nothing(tmp_path, capsys):
+    args = ["sweep", "--env", "tabular", "--demos", str(tmp_path / "absent.npz")]
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*args, "--out", str(tmp_path / "out")])
+    assert ended.value.code == 2 and not (tmp_path / "out").exists()
+    assert "absent.npz" in capsys.readouterr().err
 
 
 @pytest.mark.slow
