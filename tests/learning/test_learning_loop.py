@@ -19,7 +19,8 @@ import pytest
 from learning_setups import config_of
 
 from hyperirl import demos, tasks
-from hyperirl.environments import Tabular
+from hyperirl.environments import CartPole, Tabular
+from hyperirl.inner import PPO
 from hyperirl.learning import (
     Diverged,
     create_folder,
@@ -269,6 +270,28 @@ def test_without_a_true_reward_the_same_is_learned_to_the_bit(finished, settings
     for ours, theirs in zip(
         arrays((blind.reward, blind.policy)),
         arrays((finished.reward, finished.policy)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.slow
+def test_cartpole_without_its_true_reward_learns_the_same_to_the_bit():
+    class Unpaid(CartPole):
+        @property
+        def has_reward(self):
+            return False
+
+    task = tasks.make("cartpole")
+    unpaid = dataclasses.replace(task, environment=Unpaid())
+    small = dict(steps=2, agent_episodes=4, adaptive=False, progress=False)
+    small["inner"] = PPO(num_envs=4, num_steps=32, num_minibatches=2)
+    paid, blind = (learn(world, task.demos, **small) for world in (task, unpaid))
+    assert "true_return" in paid.metrics[-1]
+    assert not {"rank_corr", "true_return"} & set(blind.metrics[-1])
+    for ours, theirs in zip(
+        arrays((blind.reward, blind.policy)),
+        arrays((paid.reward, paid.policy)),
         strict=True,
     ):
         np.testing.assert_array_equal(ours, theirs)
