@@ -289,8 +289,7 @@ def scatter(
     import jax.random as jr
 
     import hyperirl  # noqa: F401
-    from hyperirl import demos, saving
-    from hyperirl.environments import make
+    from hyperirl import demos, saving, tasks
     from hyperirl.hypergradient import policy_nll
     from hyperirl.inner import Exponential, Window, ppo_for
     from hyperirl.policies import mlp_policy
@@ -298,7 +297,7 @@ def scatter(
     from hyperirl.rewards import fit_normalizer
 
     updates, settings = QUIETER[name]
-    environment, loaded = make("cartpole"), demos.load("cartpole")
+    environment, loaded = tasks.make("cartpole").environment, demos.load("cartpole")
     solver, half = ppo_for(environment, **settings), len(loaded.expert_nll) // 2
     shown, expert = loaded.trajectories[:half], loaded.trajectories[half:]
     practice = demos.starting_in(environment, shown, 0.7)

@@ -7,15 +7,18 @@ from hyperirl import demos, saving
 from hyperirl.cloning import mean_nll
 from hyperirl.demos.splitting import split_demos
 from hyperirl.experiments.learn import learning, run, settled
-from hyperirl.learning import LearnConfig, complete, paper
+from hyperirl.learning import complete
+from hyperirl.options import Options
+from hyperirl.tasks import make
 
 
 def test_a_cell_has_the_settings_of_its_preset():
     config = {"env": "lqr", "seed": 2}
     tuned = settled(learning("trial", config).settings)
     authors = settled(learning("trial", config, preset="paper").settings)
-    assert tuned == complete(LearnConfig(**config))
-    assert authors == complete(paper(LearnConfig(**config))) != tuned
+    task, said = make("lqr"), Options(seed=2)
+    assert tuned == complete(said, task)
+    assert authors == complete(said, task, paper=True) != tuned
 
 
 @pytest.mark.slow

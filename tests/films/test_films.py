@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hyperirl import environments, saving
+from hyperirl import saving, tasks
 from hyperirl.cli import main
 from hyperirl.films import Episode, episode_film, play
+from hyperirl.learning import create_folder, set_up
+from hyperirl.options import Options
 from hyperirl.policies import mlp_policy
 from hyperirl.rewards import mlp_reward
 from hyperirl.runs import RunFolder
 
-CARTPOLE = environments.make("cartpole")
+CARTPOLE = tasks.make("cartpole").environment
 BLUE = (0, 114, 178)
 
 
@@ -52,7 +54,7 @@ def test_the_pole_is_drawn_where_the_cart_is_and_leans_as_it_does():
 
 
 def test_a_pendulum_at_angle_zero_points_up():
-    pendulum = environments.make("pendulum")
+    pendulum = tasks.make("pendulum").environment
     angles = np.array([0.0, np.pi, np.pi / 2])
     seen = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
     episode = Episode(seen[[0, 1, 2, 2]], np.zeros((3, 1)))
@@ -85,7 +87,7 @@ def test_the_reward_is_drawn_below():
 
 @pytest.mark.parametrize("name", ["lqr", "tabular", "grid-world", "pendulum"])
 def test_every_environment_can_be_filmed(name):
-    environment = environments.make(name)
+    environment = tasks.make(name).environment
     size, space = environment.observation_size, environment.action_space
     policy = mlp_policy(size, space, key=jr.key(0), hidden=())
     episode = play(environment, policy, seed=1)
@@ -96,7 +98,7 @@ def test_every_environment_can_be_filmed(name):
 def test_one_step_is_a_film_too():
     episode = cartpole_episode([[0, 0, 0, 0]], np.zeros(1))
     assert len(frames_of(episode_film(CARTPOLE, episode))) == 1
-    lqr = environments.make("lqr")
+    lqr = tasks.make("lqr").environment
     one = Episode(np.zeros((2, 4)), np.zeros((1, 2)))
     assert len(frames_of(episode_film(lqr, one))) == 1
 
@@ -116,7 +118,8 @@ def test_an_episode_is_decided_by_its_seed_and_greed_needs_none():
 
 @pytest.fixture
 def run(tmp_path):
-    folder = RunFolder.create(tmp_path / "run", {"env": "cartpole"}, [])
+    setup = set_up("cartpole", None, Options())
+    folder = create_folder(setup, tmp_path / "run", [])
     policy = mlp_policy(4, CARTPOLE.action_space, key=jr.key(0), hidden=())
     saving.save_policy(policy, folder.policy_path)
     return folder.path

@@ -395,12 +395,14 @@ def test_configs_survive_json():
 @pytest.mark.parametrize(
     "change, words",
     [
-        (dict(seed="x"), "`seed` must be a whole number, got 'x'"),
-        (dict(damping={}), "`damping` must be a number"),
-        (dict(env=1), "`env` must be text"),
-        (dict(policy_hidden=["a"]), "`policy_hidden` must be sizes"),
-        (dict(given=[]), "`given` must be"),
-        (dict(surprise=1), "lacks or adds fields"),
+        (dict(seed="x"), "`seed` in config.json is 'x', which is not a whole number"),
+        (dict(seed=-1), "`seed` must be at least 0"),
+        (dict(damping={}), "`damping` in config.json is {}, which is not a number"),
+        (dict(env=1), "`env` in config.json is 1, which is not text"),
+        (dict(policy_hidden=["a"]), "`policy_hidden` in config.json"),
+        (dict(given=[]), "`given` in config.json"),
+        (dict(method="magic"), "`method` must be fisher"),
+        (dict(surprise=1), "unknown field 'surprise'"),
     ],
 )
 def test_a_config_with_wrong_types_gets_one_sentence(change, words):

@@ -1,14 +1,12 @@
 """Documents against types: what fits becomes it, what does not is named."""
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
-from hyperirl.learning import LearnConfig, complete
 from hyperirl.runs import RunError, as_dataclass
 from hyperirl.runs.checked import words
 from hyperirl.runs.documents import MAX_DEPTH, parse, read
@@ -123,35 +121,6 @@ def test_inner_fields_are_checked_too():
 def test_unknown_fields_are_refused():
     with pytest.raises(RunError, match="an unknown field 'speed'.*another version"):
         as_dataclass(Settings, FULL | {"speed": 1}, "here")
-
-
-def test_the_config_of_a_run_comes_back():
-    """As `learn` writes it: through JSON, all fields."""
-    config = complete(LearnConfig(env="lqr", time=3.0))
-    document = json.loads(json.dumps(dataclasses.asdict(config)))
-    assert as_dataclass(LearnConfig, document, "config.json", whole=True) == config
-
-
-@pytest.mark.parametrize(
-    "change, said",
-    [
-        ({"damping": {}}, "`damping` in c is {}, which is not a number or null"),
-        ({"seed": "x"}, "`seed` in c is 'x', which is not a whole number"),
-        ({"policy_hidden": [1.5]}, "`policy_hidden`"),
-        ({"method": "magic"}, "`method` in c is 'magic', which is not one of fisher"),
-        ({"trust_region": 1}, "`trust_region` in c is 1, which is not true or false"),
-    ],
-)
-def test_a_config_with_a_wrong_type_is_refused(change, said):
-    document = dataclasses.asdict(complete(LearnConfig())) | change
-    with pytest.raises(RunError) as caught:
-        as_dataclass(LearnConfig, document, "c")
-    assert said in str(caught.value)
-
-
-def test_an_empty_config_is_not_a_whole_one():
-    with pytest.raises(RunError, match="lacks the field `env`"):
-        as_dataclass(LearnConfig, {}, "c", whole=True)
 
 
 def test_unions_are_in_words():

@@ -8,10 +8,12 @@ only what those above it leave open.
 import dataclasses
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from hyperirl.options import NAMES, Options, check_setting
 from hyperirl.problem import Problem, problem
+from hyperirl.runs import as_dataclass, mapping
 from hyperirl.spaces import Discrete
 from hyperirl.tasks import Task
 
@@ -81,22 +83,16 @@ class Config:
         return {name: to_plain(value) for name, value in fields.items()}
 
 
-def from_json(fields: Mapping[str, Any]) -> Config:
-    """A config from a run folder, checked; JSON knows lists and no tuples."""
-    known = {field.name for field in dataclasses.fields(Config)}
-    if set(fields) != known:
-        odd = ", ".join(sorted(set(fields) ^ known)[:5])
-        raise ValueError(
-            f"The config lacks or adds fields ({odd[:200]}); it was written by another "
-            "version of hyperirl. Install that one to go on with the run."
-        )
-    values = {name: from_plain(item) for name, item in fields.items()}
-    for name in ("env", "demos", "demos_hash", "policy"):
-        if not isinstance(values[name], str):
-            raise ValueError(f"`{name}` must be text, got {str(values[name])[:60]!r}.")
-    if not isinstance(values["given"], dict):
-        raise ValueError("`given` must be a mapping from names to hashes.")
-    return _checked(values)
+def from_json(fields: Any, where: str | Path = "config.json") -> Config:
+    """A config from a run folder, checked.
+
+    Args:
+        fields: What `Config.to_json` made.
+        where: What to call it in errors.
+    """
+    plain = {name: from_plain(item) for name, item in mapping(fields, where).items()}
+    config = as_dataclass(Config, plain, where, whole=True)
+    return _checked({name: getattr(config, name) for name in plain})
 
 
 def _checked(values: Mapping[str, Any]) -> Config:

@@ -169,10 +169,7 @@ def reopen(
         task: Its environment, if that is not built in.
         given: Its objects, if it was given some.
     """
-    try:
-        config = from_json(folder.config)
-    except (ValueError, TypeError) as error:
-        raise RunError(f"Cannot read {folder.path / 'config.json'}: {error}") from error
+    config = from_json(folder.config, folder.path / "config.json")
     given = Given() if given is None else given
     loaded = _kept_demos(folder, config)
     pinned = given.described()

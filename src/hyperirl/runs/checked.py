@@ -1,7 +1,7 @@
 """Documents checked against types: a dataclass or fields from what a file says.
 
 ```
-config = as_dataclass(LearnConfig, folder.config, f"{folder.path}/config.json")
+config = as_dataclass(Config, folder.config, f"{folder.path}/config.json")
 ```
 """
 
@@ -115,7 +115,7 @@ _PLAIN: dict[Any, _Plain] = {
     int: _Plain("a whole number", lambda value: type(value) is int),
     float: _Plain(
         "a number",
-        lambda value: type(value) in (int, float) and math.isfinite(value),
+        lambda value: type(value) in (int, float) and not math.isnan(value),
         float,
     ),
     str: _Plain("text", lambda value: type(value) is str),
