@@ -13,7 +13,7 @@ class Export:
 
     For example:
         hyperirl export runs/first --to shared
-        hyperirl export reward.npz --to shared
+        hyperirl export reward.npz --to shared --onnx
     """
 
     source: Annotated[
@@ -22,11 +22,13 @@ class Export:
     """The folder of a run, or the file of a reward or of a policy."""
     to: Path
     """The folder to write into. Nothing in it is overwritten."""
+    onnx: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Write .onnx files too; needs the package onnx."""
 
     def run(self) -> None:
         """Says what was written."""
         from hyperirl.export import export
 
-        for path in export(self.source, self.to):
+        for path in export(self.source, self.to, onnx=self.onnx):
             print(f"Wrote {path}")
         print(f"How to use it:  {self.to / 'README.md'}")

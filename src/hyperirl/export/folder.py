@@ -8,6 +8,7 @@ from typing import Any
 from hyperirl import saving
 from hyperirl.export.hyperirl_numpy import ExportError
 from hyperirl.export.in_memory import numpy_policy, numpy_reward
+from hyperirl.export.onnx_graph import policy_graph, reward_graph
 from hyperirl.export.words import readme
 from hyperirl.policies import AbstractPolicy
 from hyperirl.rewards import AbstractReward
@@ -25,7 +26,7 @@ class Saved:
     about: dict[str, Any]
 
 
-def export(source: str | Path, to: str | Path) -> list[Path]:
+def export(source: str | Path, to: str | Path, *, onnx: bool = False) -> list[Path]:
     """Writes a reward, a policy, or both of a run, for NumPy alone; returns the files.
 
     Nothing is overwritten, and nothing is written if anything cannot be.
@@ -33,11 +34,12 @@ def export(source: str | Path, to: str | Path) -> list[Path]:
     Args:
         source: The folder of a run, or the file of a reward or of a policy.
         to: The folder to write into.
+        onnx: Whether to write `.onnx` files too; needs the package onnx.
     """
     saved, to = _load(Path(source)), Path(to)
-    texts = _texts(saved)
+    made = _made(saved, onnx)
     parts = {"reward.npz": saved.reward, "policy.npz": saved.policy}
-    names = [*(name for name, part in parts.items() if part is not None), *texts]
+    names = [*(name for name, part in parts.items() if part is not None), *made]
     _check_free(to, names)
     to.mkdir(parents=True, exist_ok=True)
     if saved.reward is not None:
@@ -45,8 +47,8 @@ def export(source: str | Path, to: str | Path) -> list[Path]:
         saving.save_reward(saved.reward, to / "reward.npz", metadata=about)
     if saved.policy is not None:
         saving.save_policy(saved.policy, to / "policy.npz", metadata=saved.about)
-    for name, text in texts.items():
-        atomic.write_bytes(to / name, text.encode())
+    for name, data in made.items():
+        atomic.write_bytes(to / name, data)
     return [to / name for name in names]
 
 
@@ -76,15 +78,18 @@ def _what_is_in(path: Path) -> str:
     return "policy" if found == "hyperirl policy" else "reward"
 
 
-def _texts(saved: Saved) -> dict[str, str]:
-    """The files that are text, by name; raises if a class has no form in NumPy."""
+def _made(saved: Saved, onnx: bool) -> dict[str, bytes]:
+    """The files beside the saved ones; raises if a class has no form in NumPy."""
     reward = None if saved.reward is None else numpy_reward(saved.reward)
     policy = None if saved.policy is None else numpy_policy(saved.policy)
     module = resources.files("hyperirl.export").joinpath(MODULE)
-    return {
-        MODULE: module.read_text(),
-        "README.md": readme(reward, policy, saved.about),
-    }
+    words = readme(reward, policy, saved.about)
+    made = {MODULE: module.read_bytes(), "README.md": words.encode()}
+    if onnx and reward is not None:
+        made["reward.onnx"] = reward_graph(reward)
+    if onnx and policy is not None:
+        made["policy.onnx"] = policy_graph(policy)
+    return made
 
 
 def _check_free(to: Path, names: list[str]) -> None:
