@@ -590,7 +590,15 @@ def run_scatter(quick: bool, reward: Path | None) -> dict:
     """Every way to solve, one after the other; `quick` has the first two."""
     names = list(QUIETER)[:2] if quick else list(QUIETER)
     sizes = (10, 16) if quick else (20, 32)
-    return {name: scatter(name, reward, 0, *sizes) for name in names}
+    results = {}
+    for name in names:
+        results[name] = scatter(name, reward, 0, *sizes)
+        found = results[name]["percent_above_floor"]
+        words = [
+            f"{k} {v['mean']:.2f} ± {v['deviation']:.2f}" for k, v in found.items()
+        ]
+        print(f"{name}: {', '.join(words)} % above the floor", flush=True)
+    return results
 
 
 def figure(results: dict, path: Path) -> None:
@@ -660,7 +668,6 @@ def main() -> None:
     if options.json is not None:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
     if options.scatter:
-        print(json.dumps(results, indent=1))
         return
     if options.figure is not None:
         figure(results, options.figure)
