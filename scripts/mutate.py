@@ -82,7 +82,7 @@ def run_tests(tests: str, source: Path, cache: Path, timeout: float) -> int:
 
 def main() -> None:
     """Tries the bugs, and prints the score."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("words", nargs="*", help="in the file or the name of a bug")
     parser.add_argument("--cache", type=Path, help="folder of compiled programs")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for a bug")

@@ -88,7 +88,7 @@ def refused(loader, path) -> bool:
         loader.read(path)
     except ValueError as error:
         words = str(error)
-        assert words and "\n" not in words and len(words) < 1000, words
+        assert str(path) in words and "\n" not in words and len(words) < 1000, words
         return True
     finally:
         _, peak = tracemalloc.get_traced_memory()
