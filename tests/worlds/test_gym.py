@@ -148,6 +148,7 @@ def test_wrapped_environments_stay_wrapped():
         (Counter, "give `horizon`"),
         (Counter(), "give a function"),
         ("NoSuch-v0", "knows no environment"),
+        ("no_such_module:NoSuch-v0", "knows no environment"),
     ],
 )
 def test_what_cannot_be_made_says_what_to_do(given, message):

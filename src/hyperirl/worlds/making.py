@@ -97,11 +97,11 @@ def _robot(spec: EnvSpec, options: dict[str, Any]) -> Any:
 
 def _spec(name: str) -> EnvSpec:
     module, _, _ = name.rpartition(":")
-    if module:  # Gymnasium's own form: importing the module registers the id.
-        importlib.import_module(module)
     try:
+        if module:  # Gymnasium's own form: importing the module registers the id.
+            importlib.import_module(module)
         return gymnasium.spec(name.rpartition(":")[2])
-    except gymnasium.error.Error as error:
+    except (gymnasium.error.Error, ModuleNotFoundError) as error:
         raise ValueError(
             f"Gymnasium knows no environment {name!r}: {error} If a module of yours "
             "registers it, give `module:Id`, or import the module first."
