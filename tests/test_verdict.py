@@ -15,7 +15,13 @@ PROBLEM = dict(temperature=0.1, discount=0.99)
 def settings(tmp_path_factory):
     path = tmp_path_factory.mktemp("demos") / "tabular.npz"
     demos.save(demos.collect("tabular", 40, seed=0), path)
-    return dict(env="tabular", demos=str(path), steps=12, agent_episodes=16)
+    return dict(
+        task="tabular",
+        demos=str(path),
+        steps=12,
+        agent_episodes=16,
+        progress=False,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -80,9 +80,11 @@ BAD = {
     "evaluation deep": ("evaluation.json", whole(DEEP), SHOWING, "nested too deep"),
     "picture huge": ("picture.json", changed(x=HUGE), ("report",), "too large"),
     "picture text": ("picture.json", whole('"x"'), ("report",), "in place of named"),
-    "demos list": ("demos.json", whole("[]"), ("resume", "evaluate"), "in place of"),
-    "demos deep": ("demos.json", whole(DEEP), ("resume", "evaluate"), "too deep"),
-    "demos other": ("demos.json", whole("{}"), ("resume", "evaluate"), "damaged"),
+    "config empty map": ("config.json", whole("{}"), OPENING[:2], "lacks the field"),
+    "config type": ("config.json", changed(seed="x"), OPENING[:2], "a whole number"),
+    "config seed": ("config.json", changed(seed=-1), OPENING[:2], "at least 0"),
+    "config env": ("config.json", changed(env="a:b"), OPENING[:2], "no task that we"),
+    "demos pin": ("config.json", changed(demos_hash="0"), OPENING[:2], "has changed"),
 }
 
 
@@ -104,7 +106,7 @@ def test_damaged_metrics_get_a_sentence_or_do_no_harm(run, capsys):
     assert 6 < refusals(capsys, run, "metrics.jsonl", SHOWING, cases=60) < 60
 
 
-@pytest.mark.parametrize("name", ["demos.json", "demos.npz", "checkpoint.npz"])
+@pytest.mark.parametrize("name", ["demos.npz", "checkpoint.npz"])
 def test_no_run_goes_on_from_what_is_damaged(run, capsys, name):
     """A few wounds are in places that say nothing."""
     assert 12 < refusals(capsys, run, name, ("resume",), cases=16) <= 16

@@ -38,7 +38,8 @@ class Stopping:
         self._wakeup = signal.set_wakeup_fd(
             self._writer.fileno(), warn_on_full_buffer=False
         )
-        threading.Thread(target=self._answer, daemon=True).start()
+        self._thread = threading.Thread(target=self._answer, daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, *_) -> None:
@@ -46,6 +47,8 @@ class Stopping:
         for number, before in zip(_SIGNALS, self._before, strict=True):
             signal.signal(number, before)
         self._writer.close()  # Which ends the thread.
+        self._thread.join()
+        self._reader.close()
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self._count += 1

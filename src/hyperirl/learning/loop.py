@@ -69,8 +69,9 @@ def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Re
         state, step = folder.load_checkpoint(state) or (state, 0)
         folder.truncate_metrics(step)  # What came after it is done again.
         rows = folder.metrics()
-    start = time.monotonic() - (rows[-1]["seconds"] if rows else 0.0)
-    learned = rows[-1]["learned_seconds"] if rows else 0.0
+    before = rows[-1] if rows else {}
+    start = time.monotonic() - (before.get("seconds") or 0.0)
+    learned = before.get("learned_seconds") or 0.0
     compiled: set[int] = set()  # Numbers of trajectories; each is another program.
     try:
         while (done := _share_done(config, int(state.step), learned)) < 1:
