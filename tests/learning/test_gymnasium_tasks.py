@@ -41,7 +41,7 @@ def shown():
         actions.append(np.asarray(taken, np.int32))
     ends = [False] * 8
     made = dict(observations=observations, actions=actions, terminated=ends)
-    return hi.demos.from_episodes(**made)
+    return hi.demos.from_arrays(**made)
 
 
 @pytest.fixture(scope="module")
