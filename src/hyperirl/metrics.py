@@ -169,6 +169,13 @@ class StepMetrics(Measured):
         log=True,
         optional=True,
     )
+    soft_bellman_cosine: Float[Array, ""] | None = metric(
+        "Cosine with soft Bellman",
+        "cosine",
+        "of the hypergradient and the one without a Fisher matrix; low where the "
+        "policy cannot follow the reward, or where both are mostly noise",
+        optional=True,
+    )
     damping: Float[Array, ""] | None = metric(
         "Damping", "λ", "of the inverse Fisher", log=True, optional=True
     )

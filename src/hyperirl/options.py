@@ -70,6 +70,9 @@ class Options:
     time: float | None = None
     """Learn for so many seconds, if the steps are not done before. Compiling, some 20
     seconds the first time, comes on top of them."""
+    until_settled: bool | None = None
+    """End before that when the held-out likelihood has stopped rising beyond its noise:
+    when ten steps are no better than the ten before them."""
     temperature: float | None = None
     """How much entropy is worth against reward; the problem's alpha."""
     discount: float | None = None
@@ -129,6 +132,10 @@ class Options:
     """Who solves the inner problem."""
     inner_updates: int | None = None
     """Updates of the inner solver for each outer step."""
+    average: int | None = None
+    """How many inner solutions, of the last solves, the policy is the mean of: their
+    parameters are averaged, which takes out the wandering of the inner solver. 1 is
+    the last one alone."""
     demo_starts: float | None = None
     """Share of the inner solver's episodes that start in a demonstrated state. The
     solution is the same; the policy is then also trained where its likelihood is
@@ -171,6 +178,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "steps": (1, 10**9),
     "agent_episodes": (4, 100_000),  # Two halves of them are compared.
     "inner_updates": (1, 10**7),
+    "average": (1, 1000),
     "sketch_size": (1, 10**6),
     "critic_units": (0, 10_000),
     "demo_starts": (0, 1),

@@ -31,12 +31,23 @@ def test_the_propositions_hold_where_they_are_claimed_and_only_there(problem, tm
 def test_estimators_are_measured_against_the_truth(tmp_path, monkeypatch):
     monkeypatch.setattr(estimators, "CROSSES", ("raw", "adjoint"))
     settings = {"problem": "tabular", "expected": True, "seed": 0}
-    rows = estimators.run(settings | {"episodes": [64], "draws": 4}, tmp_path)["rows"]
+    found = estimators.run(settings | {"episodes": [64], "draws": 4}, tmp_path)
+    rows, methods = found["rows"], found["methods"]
     assert len(rows) == 2 * 4
     at = {(row["cross"], row["damping"]): row for row in rows}
     assert at["adjoint", 0.01]["cosine"] > at["raw", 0.01]["cosine"]
     lengths = [at["adjoint", damping]["length"] for damping in (1e-2, 1e-1, 1.0)]
     assert lengths == sorted(lengths, reverse=True), "damping shortens"
+    cosines = {row["method"]: row["cosine"] for row in methods}
+    assert min(cosines["soft-bellman"], cosines["fisher"]) > 0.9
+    assert set(cosines) == {
+        "fisher",
+        "ml-irl",
+        "soft-bellman",
+        "nhgd",
+        "parl",
+        "penalty",
+    }
 
 
 @pytest.mark.slow

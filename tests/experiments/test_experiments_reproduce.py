@@ -45,7 +45,11 @@ def made_up(cell):
                 for cross in estimators.CROSSES
                 for n in settings["episodes"]
                 for damping in estimators._DAMPINGS
-            ]
+            ],
+            "methods": [
+                {"method": "nhgd", "episodes": n} | {name: draw() for name in names}
+                for n in settings["episodes"]
+            ],
         }
     if cell.kind == sketch_size.__name__:
         names = ("error", "cosine", "certificate", "seconds")

@@ -77,6 +77,7 @@ def test_it_is_run_until_it_is_near(parts, gaps, error, adaptive, solves):
         inner=Scripted(jnp.asarray(gaps, jnp.float32), jnp.float32(error)),
         estimator=MLIRL(),
         natural=None,
+        check=None,
         radius=jnp.float32(1.0),
         train=episodes,
         valid=episodes,

@@ -408,3 +408,27 @@ def test_configs_survive_json():
 def test_a_config_with_wrong_types_gets_one_sentence(change, words):
     with pytest.raises(ValueError, match=words):
         from_json(config_of("lqr").to_json() | change)
+
+
+def test_the_policy_may_be_the_mean_of_the_last_inner_solutions(tabular_demos):
+    """Of one solution it is that solution, to the bit; of more it is another."""
+    settings = dict(
+        inner="ppo", steps=2, adaptive=False, progress=False, inner_updates=1
+    )
+    nll = lambda **more: [
+        row["nll_valid"]
+        for row in learn("tabular", tabular_demos, **settings, **more).metrics
+    ]
+    last, same, mean = nll(), nll(average=1), nll(average=2)
+    assert last == same and last[0] == mean[0] and last[1] != mean[1]
+
+
+def test_every_step_compares_its_hypergradient_with_the_soft_bellman_form(
+    tabular_demos,
+):
+    """A table can do everything, so the two agree; other methods have no such row."""
+    settings = dict(steps=2, progress=False, agent_episodes=256, damping=1e-3)
+    rows = learn("tabular", tabular_demos, inner="exact", **settings).metrics
+    assert min(row["soft_bellman_cosine"] for row in rows) > 0.95
+    rows = learn("tabular", tabular_demos, "soft-bellman", steps=1, progress=False)
+    assert "soft_bellman_cosine" not in rows.metrics[0]

@@ -108,6 +108,8 @@ def _run(setup: "Setup", folder: "RunFolder", tensorboard: bool) -> None:
 def _print_end(out: Path, result: "Result") -> None:
     last = result.metrics[-1] if result.metrics else {}
     floor, best = last.get("floor_valid"), last.get("best_nll_valid")
+    if last.get("done", 1.0) < 1:
+        print(f"Settled after {len(result.metrics)} outer steps.")
     if best is not None:
         against = "" if floor is None else f" (the expert's own: {floor:.1f})"
         print(f"Best held-out NLL {best:.1f}{against}.")

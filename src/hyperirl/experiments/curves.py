@@ -97,7 +97,9 @@ def _draw(figure: "Figure", groups, methods: Sequence[str], floors) -> None:
                 if ends:
                     level = sum(ends) / len(ends)
                     axes.axhline(
-                        level, color=figures.COLORS[index], label=titles.SHORT[method]
+                        level,
+                        color=figures.COLORS[index % len(figures.COLORS)],
+                        label=titles.SHORT[method],
                     )
             else:
                 figures.band(axes, index, titles.METHODS[method], curves)

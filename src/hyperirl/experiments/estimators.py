@@ -1,7 +1,8 @@
 """Estimates of the hypergradient against the exact one.
 
 Three cross products and two Fisher matrices, by the number of trajectories and by
-damping: on the paper's LQR, and on a random finite MDP. What the paper does not have.
+damping: on the paper's LQR, and on a random finite MDP. Then whole methods, each with
+its own settings. What the paper does not have.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from hyperirl._jax import enable_compilation_cache
-from hyperirl.curvature import Explicit
+from hyperirl.curvature import Absolute, Explicit
 from hyperirl.environments import LQR, AbstractEnvironment, Tabular
 from hyperirl.exact import lqr as exact_lqr
 from hyperirl.exact import tabular as exact_tabular
@@ -25,8 +26,19 @@ from hyperirl.experiments.cell import Cell, Result
 from hyperirl.experiments.numbers import over_seeds
 from hyperirl.experiments.outcome import Outcome, Table
 from hyperirl.experiments.reproduce import Budget, Done
-from hyperirl.experiments.titles import CROSSES
-from hyperirl.hypergradient import Adjoint, Centred, Fisher, Raw
+from hyperirl.experiments.titles import CROSSES, METHODS
+from hyperirl.hypergradient import (
+    MLIRL,
+    PARL,
+    AbstractEstimator,
+    Adjoint,
+    Centred,
+    Fisher,
+    Penalty,
+    Raw,
+    RunningFisher,
+    SoftBellman,
+)
 from hyperirl.lstd import input_normalizer, random_features
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import problem as make_problem
@@ -49,6 +61,7 @@ _EPISODES: dict[Budget, tuple[int, ...]] = {
 }
 _DAMPINGS = (1e-3, 1e-2, 1e-1, 1.0)
 _DRAWS = {"quick": 8, "standard": 16, "full": 64}
+_METHOD_DAMPING = 1e-2  # Of methods that have one: what the figure has for the others.
 
 
 def cells(budget: Budget, seeds: int, done: Done) -> list[Cell]:
@@ -96,7 +109,44 @@ def run(settings: Mapping[str, Any], folder: Path) -> Result:
                 | {key: float(value[i]) for key, value in found.items()}
                 for i, damping in enumerate(_DAMPINGS)
             ]
-    return {"rows": rows}
+    methods = []
+    if settings["expected"]:  # They do not sample it, so once is enough.
+        keys = jr.split(draw_key, settings["draws"])
+        methods = [
+            {"method": name, "episodes": count}
+            | {k: float(v[0]) for k, v in _measure_method(task, e, count, keys).items()}
+            for name, e in _methods(task).items()
+            for count in settings["episodes"]
+        ]
+    return {"rows": rows, "methods": methods}
+
+
+def _methods(task: _Solved) -> dict[str, AbstractEstimator]:
+    """The neighbors, by the name of the method."""
+    damping = Absolute(_METHOD_DAMPING)
+    features = task.adjoint.features
+    return {
+        "ml-irl": MLIRL(),
+        "fisher": Fisher(Explicit(damping=damping), task.adjoint, expected=True),
+        "soft-bellman": SoftBellman(features),
+        "nhgd": RunningFisher(task.adjoint, damping=damping),
+        "parl": PARL(task.adjoint, damping=damping),
+        "penalty": Penalty(features, damping=damping),
+    }
+
+
+@eqx.filter_jit
+def _measure_method(
+    task: _Solved, estimator: AbstractEstimator, count: int, keys
+) -> dict[str, Array]:
+    """Over draws of trajectories: relative to the exact one."""
+
+    def draw(key):
+        agent = rollout(task.environment, task.policy, count, key=key)
+        h = estimator(task.policy, task.reward, task.expert, agent, make_problem())
+        return ravel_pytree(h.h)[0].astype(jnp.float64)
+
+    return _errors(jax.lax.map(draw, keys)[:, None], task.truth)
 
 
 @eqx.filter_jit
@@ -115,8 +165,13 @@ def _measure(
 
         return jax.lax.map(estimate, jnp.asarray(_DAMPINGS))
 
-    h = jax.lax.map(draw, keys)  # draws, dampings, params
-    truth, norm = task.truth, jnp.linalg.norm(task.truth)
+    return _errors(jax.lax.map(draw, keys), task.truth)
+
+
+def _errors(
+    h: Float[Array, "draws settings params"], truth: Float[Array, " params"]
+) -> dict[str, Float[Array, " settings"]]:
+    norm = jnp.linalg.norm(truth)
     cosines = h @ truth / (jnp.linalg.norm(h, axis=-1) * norm)
     mean = jnp.mean(h, axis=0)
     spread = jnp.sum(jnp.var(h, axis=0, ddof=1), axis=-1)
@@ -188,6 +243,7 @@ def _single(tree):
 def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
     """A table for each problem: cosine, error and variance."""
     tables = [_table(problem, cells, done) for problem in _PROBLEMS]
+    whole = [_method_table(problem, cells, done) for problem in _PROBLEMS]
     notes = [
         "Truth: the derivative of the demonstrations' likelihood through the exact "
         "solution of the inner problem, by autodiff in float64. The policy is exact "
@@ -195,9 +251,37 @@ def summarize(cells: Sequence[Cell], done: Done) -> Outcome:
         "Relative variance: E|h − E h|² / |truth|² over draws of trajectories. Damping "
         "shortens h much more than it turns it: the cosine is what clipping or Adam "
         "make use of.",
+        f"Whole methods: a single step that remembers nothing, damping "
+        f"{_METHOD_DAMPING:g} where there is one. NHGD and the penalty method are made "
+        "for many steps, and come closer with them.",
     ]
     draw = lambda figure: _draw(figure, tables)
-    return Outcome(tables, draw, (11.0, 6.0), notes)
+    return Outcome([*tables, *whole], draw, (11.0, 6.0), notes)
+
+
+_MEASURED = {
+    "cosine": "cosine to the truth",
+    "relative_error": "relative error",
+    "relative_variance": "relative variance",
+    "length": "length of E h over the truth's",
+}
+_TITLES = {"lqr": "The paper's LQR", "tabular": "A random finite MDP"}
+
+
+def _method_table(problem: str, cells: Sequence[Cell], done: Done) -> Table:
+    """Whole methods: what each makes of the same trajectories in one step."""
+    found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for cell in cells:
+        if cell.id in done and cell.settings["problem"] == problem:
+            for row in done[cell.id]["methods"]:
+                found.setdefault((row["method"], row["episodes"]), []).append(row)
+    rows = [
+        {"method": METHODS[method], "episodes": episodes}
+        | {name: over_seeds(row[name] for row in same) for name in _MEASURED}
+        for (method, episodes), same in found.items()
+    ]
+    headings = {"method": "method", "episodes": "trajectories"} | _MEASURED
+    return Table(f"{_TITLES[problem]}: whole methods", headings, rows)
 
 
 def _table(problem: str, cells: Sequence[Cell], done: Done) -> Table:
@@ -213,10 +297,7 @@ def _table(problem: str, cells: Sequence[Cell], done: Done) -> Table:
     order = lambda key: (CROSSES.index(key[0]), *key[1:])
     rows = [
         dict(zip(("cross", "fisher", "episodes", "damping"), key, strict=True))
-        | {
-            name: over_seeds(row[name] for row in found[key])
-            for name in ("cosine", "relative_error", "relative_variance", "length")
-        }
+        | {name: over_seeds(row[name] for row in found[key]) for name in _MEASURED}
         for key in sorted(found, key=order)
     ]
     headings = {
@@ -224,13 +305,8 @@ def _table(problem: str, cells: Sequence[Cell], done: Done) -> Table:
         "fisher": "Fisher",
         "episodes": "trajectories",
         "damping": "λ",
-        "cosine": "cosine to the truth",
-        "relative_error": "relative error",
-        "relative_variance": "relative variance",
-        "length": "length of E h over the truth's",
-    }
-    titles = {"lqr": "The paper's LQR", "tabular": "A random finite MDP"}
-    return Table(titles[problem], headings, rows)
+    } | _MEASURED
+    return Table(_TITLES[problem], headings, rows)
 
 
 def _draw(figure: "Figure", tables: Sequence[Table]) -> None:

@@ -11,14 +11,26 @@ METHODS: Mapping[str, str] = {
     "explicit": "Explicit Fisher",
     "sketch": "Fisher with Sketching",
     "fisher": "ours (fisher)",
+    "soft-bellman": "soft Bellman (Yang 2024)",
+    "nhgd": "NHGD (Kong 2026)",
+    "parl": "PARL (Chakraborty 2024)",
+    "penalty": "value-gap penalty (Shen 2025)",
+    "max-ent": "maximum causal entropy",
+    "exact": "through the exact solution",
     "bc": "behavioral cloning",
 }
-"""The paper's names, and ours."""
+"""The authors' names, and ours."""
 SHORT: Mapping[str, str] = {
     "ml-irl": "ML-IRL",
     "explicit": "explicit",
     "sketch": "sketch",
     "fisher": "ours",
+    "soft-bellman": "soft Bellman",
+    "nhgd": "NHGD",
+    "parl": "PARL",
+    "penalty": "penalty",
+    "max-ent": "MaxEnt",
+    "exact": "exact",
     "bc": "cloning",
 }
 """Where there is little room."""

@@ -20,14 +20,25 @@ from hyperirl.options import Method, Options
 from hyperirl.tasks import Task, make
 
 NAME = "final-performance"  # In whose folder they are.
-METHODS: tuple[Method, ...] = ("ml-irl", "explicit", "sketch", "fisher", "bc")
+METHODS: tuple[Method, ...] = (
+    "ml-irl",
+    "explicit",
+    "sketch",
+    "fisher",
+    "soft-bellman",
+    "nhgd",
+    "parl",
+    "penalty",
+    "bc",
+)
 # Seconds of learning without compilation; the paper has 86,400.
 SECONDS: dict[Budget, float] = {"quick": 4.0, "standard": 30.0, "full": 300.0}
 _TRIAL_SECONDS: dict[Budget, float] = {"quick": 2.0, "standard": 8.0, "full": 60.0}
 # Of the training after which a policy has settled, which the task knows.
 _FRESH_SHARE: dict[Budget, float] = {"quick": 0.05, "standard": 0.3, "full": 1.0}
 _FRESH_SEEDS: dict[Budget, int] = {"quick": 1, "standard": 1, "full": 2}
-# The grid: factors of the defaults. ML-IRL has no damping, so it gets more rates.
+_UNDAMPED: tuple[Method, ...] = ("ml-irl", "soft-bellman")
+# The grid: factors of the defaults. Without a damping there are more rates.
 _RATES: dict[Budget, tuple[float, ...]] = {
     "quick": (1.0,),
     "standard": (1.0, 1 / 3),
@@ -38,7 +49,7 @@ _DAMPINGS: dict[Budget, tuple[float, ...]] = {
     "standard": (1.0, 10.0),
     "full": (0.1, 1.0, 10.0),
 }
-_ML_IRL_RATES: dict[Budget, tuple[float, ...]] = {
+_MORE_RATES: dict[Budget, tuple[float, ...]] = {
     "quick": (1.0,),
     "standard": (1.0, 1 / 3, 0.1, 0.03),
     "full": (3.0, 1.0, 0.5, 1 / 3, 0.2, 0.1, 0.05, 0.03, 0.01),
@@ -77,8 +88,8 @@ def _trials(env: str, method: Method, budget: Budget) -> list[Cell]:
         return []
     base = complete(Options(method=method), make(env))
     grid = list(itertools.product(_RATES[budget], _DAMPINGS[budget]))
-    if method == "ml-irl":
-        grid = [(rate, 1.0) for rate in _ML_IRL_RATES[budget]]
+    if method in _UNDAMPED:
+        grid = [(rate, 1.0) for rate in _MORE_RATES[budget]]
     if len(grid) == 1:
         return []
     return [

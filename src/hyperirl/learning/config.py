@@ -42,6 +42,7 @@ class Config:
     test_seed: int
     steps: int
     time: float
+    until_settled: bool
     temperature: float
     discount: float
     policy: str
@@ -67,6 +68,7 @@ class Config:
     clip: float
     inner: str
     inner_updates: int
+    average: int
     demo_starts: float
     lost_starts: float
     agent_episodes: int
@@ -169,6 +171,7 @@ def _general(task: Task) -> dict[str, Any]:
         seed=0,
         steps=60,
         time=math.inf,
+        until_settled=False,
         temperature=task.temperature,
         discount=0.99,
         policy="network",
@@ -191,6 +194,7 @@ def _general(task: Task) -> dict[str, Any]:
         clip=1.0,
         inner="ppo",
         inner_updates=10 if choices else 20,
+        average=1,
         demo_starts=0.7 if environment.can_start_anywhere else 0.0,
         lost_starts=0.0,
         agent_episodes=32,
@@ -228,6 +232,7 @@ def _of_the_paper(method: str, task: Task) -> dict[str, Any]:
         sketch_size=32 if continuous else 8,
         inner="sac" if continuous else "reinforce",
         inner_updates=1000 if continuous else 500,
+        average=1,
         demo_starts=0.0,
         lost_starts=0.0,
         agent_episodes=1000,

@@ -20,6 +20,7 @@ from hyperirl.cloning import clone, mean_nll
 from hyperirl.learning.config import Config, shown_steps
 from hyperirl.learning.looking import Look
 from hyperirl.learning.result import Result
+from hyperirl.learning.settling import has_settled
 from hyperirl.learning.setup import (
     Setup,
     make_learner,
@@ -75,6 +76,8 @@ def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Re
     compiled: set[int] = set()  # Numbers of trajectories; each is another program.
     try:
         while (done := _share_done(config, int(state.step), learned)) < 1:
+            if config.until_settled and has_settled([r["nll_valid"] for r in rows]):
+                break
             began, episodes = time.monotonic(), int(state.agent_episodes)
             before = state.reward
             state, found, agent = outer_step(

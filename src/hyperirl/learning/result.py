@@ -58,6 +58,8 @@ class Result:
             f"{self.config.env} learned by {self.config.method}: "
             f"{len(self.metrics)} outer steps, {last.get('seconds', 0.0):.0f} s"
         ]
+        if last.get("done", 1.0) < 1:
+            lines.append("it had settled before all steps were done")
         best, floor = last.get("best_nll_valid"), last.get("floor_valid")
         if best is not None:
             against = "" if floor is None else f" (the expert's own: {floor:.1f})"

@@ -35,8 +35,10 @@ from hyperirl.hypergradient import (
 from hyperirl.inner import (
     SAC,
     AbstractInnerSolver,
+    Averaged,
     Reinforce,
     RunningMean,
+    Window,
     ppo_for,
 )
 from hyperirl.learning.config import Config
@@ -76,6 +78,7 @@ class Setup:
     inner: AbstractInnerSolver
     estimator: AbstractEstimator
     natural: NaturalStep | None
+    check: SoftBellman | None
     optimizer: optax.GradientTransformation
     rate: Rate | None  # None: the optimizer has its own.
 
@@ -119,6 +122,7 @@ def prepare(config: Config, task: Task, demos: Demos, given: Given) -> Setup:
         inner=make_inner(config, environment) if given.inner is None else given.inner,
         estimator=estimator,
         natural=natural,
+        check=make_check(config, environment, train, given, key=keys["features"]),
         optimizer=given.optimizer or make_optimizer(config),
         rate=None if given.optimizer is not None else make_rate(config),
     )
@@ -217,6 +221,11 @@ def _one_hot(trajectories: Trajectories) -> bool:
 
 def make_inner(config: Config, environment: AbstractWorld) -> AbstractInnerSolver:
     """Who solves the inner problem."""
+    solver = _plain_inner(config, environment)
+    return solver if config.average == 1 else Averaged(solver, Window(config.average))
+
+
+def _plain_inner(config: Config, environment: AbstractWorld) -> AbstractInnerSolver:
     match config.inner:
         case "ppo":
             return ppo_for(environment)
@@ -337,6 +346,24 @@ def make_cross(
     return Adjoint(make_features(config, environment, train, key=key))
 
 
+def make_check(
+    config: Config,
+    environment: AbstractWorld,
+    train: Trajectories,
+    given: Given,
+    *,
+    key: PRNGKeyArray,
+) -> SoftBellman | None:
+    """What a hypergradient of the Fisher form is compared with at every step.
+
+    It has the features of the adjoint critic, and costs little beside it.
+    """
+    implicit = config.method in ("fisher", "explicit", "sketch")
+    if given.estimator is not None or not implicit or config.cross != "adjoint":
+        return None
+    return SoftBellman(make_features(config, environment, train, key=key))
+
+
 def make_features(
     config: Config,
     environment: AbstractWorld,
@@ -379,6 +406,7 @@ def make_learner(setup: Setup) -> Learner:
         inner=setup.inner,
         estimator=setup.estimator,
         natural=setup.natural,
+        check=setup.check,
         radius=jnp.float32(config.step_kl),
         train=setup.parts.train.trajectories,
         valid=setup.parts.valid.trajectories,

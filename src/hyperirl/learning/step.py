@@ -20,6 +20,7 @@ from hyperirl.hypergradient import (
     AbstractEstimator,
     Estimate,
     NaturalStep,
+    SoftBellman,
     outer_loss,
     policy_nll,
 )
@@ -46,6 +47,7 @@ class Learner(eqx.Module):
     inner: AbstractInnerSolver
     estimator: AbstractEstimator
     natural: NaturalStep | None  # None: the optimizer gets the hypergradient itself.
+    check: SoftBellman | None  # None: nothing to compare the hypergradient with.
     radius: Float[Array, ""]  # How far a natural step may go, in discounted nats.
     train: Trajectories
     valid: Trajectories
@@ -240,6 +242,11 @@ def _learn_from(
     estimate, memory = learner.estimator.update(
         state.estimator, policy, solved.reward, learner.train, agent, learner.problem
     )
+    checked = None
+    if learner.check is not None:
+        checked = learner.check.cosine(
+            estimate.h, policy, solved.reward, learner.train, agent, learner.problem
+        )
     direction, trust = _direction(learner, solved, trust, estimate, agent)
     reward, moments = _update(learner, solved.reward, state, direction, done)
     changed = direction, loss, nll, partition((inner.policy, reward))[0]
@@ -268,6 +275,7 @@ def _learn_from(
         best_nll_valid=new.best.nll,
         inner_updates=answer.num_updates,
         agent_episodes=jnp.asarray(agent.num_episodes),
+        soft_bellman_cosine=checked,
         learning_rate=rate,
         skipped=(~good).astype(jnp.int32),
         radius=None if trust is None else trust.radius,
