@@ -176,6 +176,21 @@ class StepMetrics(Measured):
         "policy cannot follow the reward, or where both are mostly noise",
         optional=True,
     )
+    challenger_gain: Float[Array, ""] | None = metric(
+        "Gain of the challenger",
+        "soft return",
+        "above that of the policy in the loop; positive is a better way to earn the "
+        "learned reward",
+        "lower",
+        optional=True,
+    )
+    challenger_won: Int[Array, ""] | None = metric(
+        "Challenger won",
+        "steps",
+        "1 if it is better beyond noise, and the reward learned from it",
+        "lower",
+        optional=True,
+    )
     damping: Float[Array, ""] | None = metric(
         "Damping", "λ", "of the inverse Fisher", log=True, optional=True
     )

@@ -136,6 +136,10 @@ class Options:
     """How many inner solutions, of the last solves, the policy is the mean of: their
     parameters are averaged, which takes out the wandering of the inner solver. 1 is
     the last one alone."""
+    challenge_every: int | None = None
+    """Start a challenger every so many steps: a policy with new weights that trains
+    beside the one in the loop. While it earns more, the reward learns from it. 0:
+    never. Not in a trust region."""
     demo_starts: float | None = None
     """Share of the inner solver's episodes that start in a demonstrated state. The
     solution is the same; the policy is then also trained where its likelihood is
@@ -179,6 +183,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "agent_episodes": (4, 100_000),  # Two halves of them are compared.
     "inner_updates": (1, 10**7),
     "average": (1, 1000),
+    "challenge_every": (0, 10**9),
     "sketch_size": (1, 10**6),
     "critic_units": (0, 10_000),
     "demo_starts": (0, 1),

@@ -78,6 +78,7 @@ def test_it_is_run_until_it_is_near(parts, gaps, error, adaptive, solves):
         estimator=MLIRL(),
         natural=None,
         check=None,
+        challenge=None,
         radius=jnp.float32(1.0),
         train=episodes,
         valid=episodes,

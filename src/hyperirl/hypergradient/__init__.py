@@ -9,6 +9,7 @@ from hyperirl.hypergradient.estimate import AbstractEstimator as AbstractEstimat
 from hyperirl.hypergradient.estimate import Diagnostics as Diagnostics
 from hyperirl.hypergradient.estimate import Estimate as Estimate
 from hyperirl.hypergradient.estimate import Fisher as Fisher
+from hyperirl.hypergradient.estimate import ml_irl_gradient as ml_irl_gradient
 from hyperirl.hypergradient.exact import Exact as Exact
 from hyperirl.hypergradient.exact import MaxEnt as MaxEnt
 from hyperirl.hypergradient.natural import NaturalStep as NaturalStep

@@ -69,6 +69,7 @@ class Config:
     inner: str
     inner_updates: int
     average: int
+    challenge_every: int
     demo_starts: float
     lost_starts: float
     agent_episodes: int
@@ -152,6 +153,8 @@ def complete(
         known["steps"] = ANY_NUMBER
     if chosen.get("inner") == "exact":
         known["policy_hidden"] = ()  # The exact solution is linear, or a table.
+    if "inner" in given or chosen.get("inner", known["inner"]) == "exact":
+        known["average"] = 1  # It does not wander, or does as it was told.
     known |= chosen | {name: GIVEN for name in given if name in _MAY_BE_GIVEN}
     if "estimator" in given:
         known["method"] = GIVEN
@@ -194,7 +197,8 @@ def _general(task: Task) -> dict[str, Any]:
         clip=1.0,
         inner="ppo",
         inner_updates=10 if choices else 20,
-        average=1,
+        average=4 if choices else 1,
+        challenge_every=0,
         demo_starts=0.7 if environment.can_start_anywhere else 0.0,
         lost_starts=0.0,
         agent_episodes=32,
@@ -233,6 +237,7 @@ def _of_the_paper(method: str, task: Task) -> dict[str, Any]:
         inner="sac" if continuous else "reinforce",
         inner_updates=1000 if continuous else 500,
         average=1,
+        challenge_every=0,
         demo_starts=0.0,
         lost_starts=0.0,
         agent_episodes=1000,

@@ -27,7 +27,7 @@ from hyperirl.learning.setup import (
     make_ranking,
     standing_alone,
 )
-from hyperirl.learning.step import Learner, LearnState, init, outer_step
+from hyperirl.learning.step import Learner, LearnState, init, outer_step, renewed
 from hyperirl.metrics import CloneMetrics, LoopMetrics, as_row
 from hyperirl.runs import RunFolder
 from hyperirl.saving import save_policy, save_reward
@@ -81,7 +81,7 @@ def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Re
             began, episodes = time.monotonic(), int(state.agent_episodes)
             before = state.reward
             state, found, agent = outer_step(
-                learner, state, episodes, jnp.float32(done)
+                learner, renewed(learner, state), episodes, jnp.float32(done)
             )
             if look is not None:
                 found = look(found, before, agent)

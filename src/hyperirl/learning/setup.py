@@ -41,6 +41,7 @@ from hyperirl.inner import (
     Window,
     ppo_for,
 )
+from hyperirl.learning.challenging import Challenge
 from hyperirl.learning.config import Config
 from hyperirl.learning.given import Given
 from hyperirl.learning.rate import Rate, adjustable_optimizer
@@ -103,6 +104,7 @@ def prepare(config: Config, task: Task, demos: Demos, given: Given) -> Setup:
     if reward is None:
         reward = make_reward(config, environment, train, key=keys["reward"])
     _check_starts(config, environment)
+    _check_challengers(config)
     natural = None
     if config.natural:
         features = make_features(config, environment, train, key=keys["features"])
@@ -142,6 +144,15 @@ def _check_starts(config: Config, environment: AbstractWorld) -> None:
                 f"`{name}` is {share}, and {config.env} cannot start in a state it was "
                 "shown: write its method `state_of`, or leave the setting out."
             )
+
+
+def _check_challengers(config: Config) -> None:
+    if config.challenge_every and config.natural and config.trust_region:
+        raise ValueError(
+            f"`challenge_every` is {config.challenge_every}, and a trust region would "
+            "take back what is learned from a challenger; give `trust_region=False` "
+            "too, or leave the challengers out."
+        )
 
 
 def make_policy(
@@ -407,6 +418,7 @@ def make_learner(setup: Setup) -> Learner:
         estimator=setup.estimator,
         natural=setup.natural,
         check=setup.check,
+        challenge=make_challenge(setup),
         radius=jnp.float32(config.step_kl),
         train=setup.parts.train.trajectories,
         valid=setup.parts.valid.trajectories,
@@ -416,6 +428,18 @@ def make_learner(setup: Setup) -> Learner:
         inner_updates=config.inner_updates,
         adaptive=config.adaptive,
         trust_region=config.natural and config.trust_region,
+    )
+
+
+def make_challenge(setup: Setup) -> Challenge | None:
+    """Who trains beside the policy in the loop, from the task's own starts."""
+    if not setup.config.challenge_every:
+        return None
+    return Challenge(
+        environment=setup.environment,
+        solver=setup.inner,
+        updates=jnp.int32(setup.config.inner_updates),
+        every=setup.config.challenge_every,
     )
 
 

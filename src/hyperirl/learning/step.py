@@ -6,6 +6,7 @@ finite ever reaches the parameters: such a step leaves the reward, the optimizer
 inner solver as they were, and is counted.
 """
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +17,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractWorld
+from hyperirl.evaluation import policies_like
 from hyperirl.hypergradient import (
     AbstractEstimator,
     Estimate,
@@ -26,6 +28,7 @@ from hyperirl.hypergradient import (
 )
 from hyperirl.inner import AbstractInnerSolver, SolveReport
 from hyperirl.inner.solver import compiled, hyperparameter
+from hyperirl.learning.challenging import Challenge, Challenger, answer_to, duel
 from hyperirl.learning.rate import Rate, with_rate
 from hyperirl.metrics import StepMetrics
 from hyperirl.networks import partition
@@ -48,6 +51,7 @@ class Learner(eqx.Module):
     estimator: AbstractEstimator
     natural: NaturalStep | None  # None: the optimizer gets the hypergradient itself.
     check: SoftBellman | None  # None: nothing to compare the hypergradient with.
+    challenge: Challenge | None  # None: the policy in the loop has no rivals.
     radius: Float[Array, ""]  # How far a natural step may go, in discounted nats.
     train: Trajectories
     valid: Trajectories
@@ -115,6 +119,7 @@ class LearnState(eqx.Module):
     inner: Any  # Of the inner solver; its policy is `inner.policy`.
     estimator: PyTree  # What the estimator remembers.
     trust: Trust | None  # None: no step is taken back.
+    challenger: Any  # A state of its solver, if there is one.
     best: Best
     agent_episodes: Int[Array, ""]
     snr: Float[Array, ""]  # Running mean.
@@ -140,6 +145,9 @@ def init(
         inner=inner,
         estimator=learner.estimator.init(reward, inner.policy),
         trust=trust if learner.trust_region else None,
+        challenger=None
+        if learner.challenge is None
+        else learner.challenge.start(policy, key=key),
         best=Best(
             infinite,
             inner.policy,
@@ -185,11 +193,29 @@ def _outer_step(
         key=agent_key,
         record_rewards=world.is_stepped,  # Elsewhere they are a function.
     )
-    new, metrics = _learn_from(learner, state, answer, tried, trust, agent, done)
+    rival = _challenge(learner, state, agent_episodes, jr.fold_in(agent_key, 1))
+    new, metrics = _learn_from(learner, state, answer, tried, trust, agent, rival, done)
     return new, metrics, agent
 
 
 _outer_step_compiled = eqx.filter_jit(_outer_step)
+
+
+def _challenge(
+    learner: Learner, state: LearnState, episodes: int, key: PRNGKeyArray
+) -> Challenger | None:
+    """Trains the challenger on the same reward, and lets it act."""
+    if learner.challenge is None:
+        return None
+    train_key, act_key = jr.split(key)
+    inner = learner.challenge.train(
+        state.challenger, state.reward, learner.problem, key=train_key
+    )
+    world = learner.environment
+    acted = rollout(
+        world, inner.policy, episodes, key=act_key, record_rewards=world.is_stepped
+    )
+    return Challenger(inner, acted)
 
 
 class Answer(eqx.Module):
@@ -233,6 +259,7 @@ def _learn_from(
     tried: Tried,
     trust: Trust | None,
     agent: Trajectories,
+    rival: Challenger | None,
     done: Float[Array, ""],
 ) -> tuple[LearnState, StepMetrics]:
     """Differentiates, and moves the reward."""
@@ -247,7 +274,13 @@ def _learn_from(
         checked = learner.check.cosine(
             estimate.h, policy, solved.reward, learner.train, agent, learner.problem
         )
-    direction, trust = _direction(learner, solved, trust, estimate, agent)
+    h, found = estimate.h, None
+    if rival is not None:
+        challenger = rival.inner.policy, rival.trajectories
+        found = duel(solved.reward, challenger, (policy, agent), learner.problem)
+        h = answer_to(found, h, solved.reward, learner.train, rival, learner.problem)
+        policy, agent = _choose(found.won, challenger, (policy, agent))
+    direction, trust = _direction(learner, solved.reward, trust, h, policy, agent)
     reward, moments = _update(learner, solved.reward, state, direction, done)
     changed = direction, loss, nll, partition((inner.policy, reward))[0]
     good = all_finite(changed)
@@ -258,6 +291,7 @@ def _learn_from(
         inner=solved.inner,
         estimator=memory,
         trust=trust,
+        challenger=None if rival is None else rival.inner,
         best=keep_best(state.best, nll, reward=state.reward, policy=inner.policy),
         agent_episodes=state.agent_episodes,
         snr=_running_mean(state.snr, estimate.diagnostics.snr),
@@ -276,6 +310,8 @@ def _learn_from(
         inner_updates=answer.num_updates,
         agent_episodes=jnp.asarray(agent.num_episodes),
         soft_bellman_cosine=checked,
+        challenger_gain=None if found is None else found.gain,
+        challenger_won=None if found is None else found.won.astype(jnp.int32),
         learning_rate=rate,
         skipped=(~good).astype(jnp.int32),
         radius=None if trust is None else trust.radius,
@@ -304,22 +340,18 @@ def judge(
 
 def _direction(
     learner: Learner,
-    solved: Solved,
+    reward: AbstractReward,
     trust: Trust | None,
-    estimate: Estimate,
+    h: PyTree,
+    policy: AbstractPolicy,
     agent: Trajectories,
 ) -> tuple[PyTree, Trust | None]:
     """What the optimizer descends on: the hypergradient, or the natural step."""
     if learner.natural is None:
-        return estimate.h, trust
+        return h, trust
     radius = learner.radius if trust is None else trust.radius
     step, divergence = learner.natural(
-        estimate.h,
-        solved.inner.policy,
-        solved.reward,
-        learner.train,
-        agent,
-        learner.problem,
+        h, policy, reward, learner.train, agent, learner.problem
     )
     if trust is not None:
         length = jnp.minimum(radius, divergence.astype(radius.dtype))
@@ -399,6 +431,17 @@ def _solve(learner: Learner, state: LearnState, key: PRNGKeyArray) -> Answer:
         carry = jax.lax.while_loop(unfinished, solve, carry)
     count, arrays, report = carry
     return Answer(eqx.combine(arrays, rest), report, count * learner.inner_updates)
+
+
+def renewed(learner: Learner, state: LearnState) -> LearnState:
+    """The state with a new challenger, if it is time for one."""
+    challenge, step = learner.challenge, int(state.step)
+    if challenge is None or not step or step % challenge.every:
+        return state
+    policy_key, key = jr.split(jr.fold_in(jr.split(learner.key)[1], step))
+    policy = policies_like(state.inner.policy)(learner.environment, policy_key)
+    started = challenge.start(policy, key=key)
+    return dataclasses.replace(state, challenger=started)
 
 
 def _running_mean(old: Float[Array, ""], new: Float[Array, ""]) -> Float[Array, ""]:
