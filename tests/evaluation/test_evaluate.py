@@ -203,3 +203,8 @@ def test_the_command_writes_into_the_run_folder(demos, tmp_path, capsys):
     assert settings["discount"] == pytest.approx(0.9)
     picture = folder.load_json("picture.json")
     assert picture["kind"] == "matrices" and len(picture["scatter"]["x"]) == 88
+    assert len(picture["along"]["true"]) == len(picture["along"]["learned"]) == 20
+    (states,) = picture["visits"]["inputs"]
+    counts = np.asarray(demos.trajectories.observations)[:, :-1].mean(axis=(0, 1))
+    np.testing.assert_allclose(states["expert"], counts, atol=1e-4)
+    assert 0 < states["overlap"] < 1 and len(states["agent"]) == STATES

@@ -3,6 +3,9 @@
 from hyperirl.evaluation.distance import Coverage as Coverage
 from hyperirl.evaluation.distance import coverage as coverage
 from hyperirl.evaluation.distance import epic_distance as epic_distance
+from hyperirl.evaluation.explaining import along as along
+from hyperirl.evaluation.explaining import sensitivity as sensitivity
+from hyperirl.evaluation.explaining import visits as visits
 from hyperirl.evaluation.fresh import Curve as Curve
 from hyperirl.evaluation.fresh import Fresh as Fresh
 from hyperirl.evaluation.fresh import FreshTraining as FreshTraining
@@ -16,6 +19,7 @@ from hyperirl.evaluation.fresh import usual_policy as usual_policy
 from hyperirl.evaluation.judging import Subject as Subject
 from hyperirl.evaluation.judging import judge as judge
 from hyperirl.evaluation.judging import ranking_of_demos as ranking_of_demos
+from hyperirl.evaluation.maps import reward_map as reward_map
 from hyperirl.evaluation.picture import picture as picture
 from hyperirl.evaluation.picture import scatter as scatter
 from hyperirl.evaluation.ranking import RankCorrelation as RankCorrelation

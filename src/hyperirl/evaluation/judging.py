@@ -135,6 +135,7 @@ def _settings(subject: Subject, ranking: RankingSet | None) -> dict[str, Any]:
     """What decides the numbers."""
     settings = {
         "protocol_version": PROTOCOL_VERSION,
+        "usual_budget": subject.task.budget,
         "split_seed": subject.seed,
         "test_seed": subject.seed if subject.test_seed is None else subject.test_seed,
         "test_episodes": subject.parts.test.num_episodes,

@@ -63,8 +63,7 @@ def evaluate(
         )
     if folder is not None:
         folder.save_json("evaluation.json", found)
-        if subject.reward is not None:
-            folder.save_json("picture.json", picture_of(subject, ranking))
+        folder.save_json("picture.json", evaluation.picture(subject, ranking))
     return found
 
 
@@ -73,17 +72,6 @@ def ranking_for(subject: Subject) -> RankingSet | None:
     if not subject.environment.has_reward:
         return None
     return evaluation.ranking_of_demos(subject.environment, subject.demos)
-
-
-def picture_of(subject: Subject, ranking: RankingSet | None) -> dict[str, Any]:
-    """What the report draws of the reward."""
-    assert subject.reward is not None
-    if ranking is None:
-        episodes = subject.demos.trajectories
-        return evaluation.picture(subject.task, subject.reward, episodes)
-    drawn = evaluation.picture(subject.task, subject.reward, ranking.trajectories)
-    points = evaluation.scatter(subject.reward, ranking.trajectories, ranking.noise)
-    return drawn | {"scatter": points}
 
 
 def _of_result(result: Result) -> Subject:

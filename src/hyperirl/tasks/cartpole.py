@@ -10,9 +10,10 @@ from hyperirl.tasks.practice import scattered
 from hyperirl.tasks.task import Axis, Plane, Task
 from hyperirl.tasks.variants import scaled
 
+_INPUTS = ("position (m)", "velocity (m/s)", "angle (rad)", "angular velocity (rad/s)")
 _PLANE = Plane(
-    Axis("angle (rad)", coordinate=2),
-    Axis("angular velocity (rad/s)", coordinate=3),
+    Axis(_INPUTS[2], coordinate=2),
+    Axis(_INPUTS[3], coordinate=3),
     lambda angle, spin: jnp.stack([jnp.zeros_like(angle)] * 2 + [angle, spin]),
 )
 
@@ -34,6 +35,7 @@ def _task(name: str, environment: CartPole, options: Options, budget: int) -> Ta
         variants=_variants,
         practice=scattered,
         plane=_PLANE,
+        input_names=_INPUTS,
         action_names=("push left", "push right"),
     )
 

@@ -3,6 +3,7 @@
 import math
 
 import jax.numpy as jnp
+import numpy as np
 
 from hyperirl.environments import AbstractWorld, Pendulum
 from hyperirl.options import Options
@@ -25,8 +26,12 @@ def pendulum(**changes) -> Task:
     """
     environment = Pendulum(**changes)
     plane = Plane(
-        Axis("angle (rad)", reach=math.pi),
-        Axis("angular velocity (rad/s)", reach=float(environment.max_speed)),
+        Axis(
+            "angle (rad)",
+            reach=math.pi,
+            locate=lambda seen: np.arctan2(seen[:, 1], seen[:, 0]),
+        ),
+        Axis("angular velocity (rad/s)", 2, reach=float(environment.max_speed)),
         lambda angle, speed: jnp.stack([jnp.cos(angle), jnp.sin(angle), speed]),
     )
     return Task(
@@ -39,4 +44,5 @@ def pendulum(**changes) -> Task:
         demos="pendulum",
         variants=_variants,
         plane=plane,
+        input_names=("cos angle", "sin angle", "angular velocity (rad/s)"),
     )

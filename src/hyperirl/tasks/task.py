@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 
+import numpy as np
 from jaxtyping import Array, Float
 
 from hyperirl.environments import AbstractWorld
@@ -21,6 +22,14 @@ class Axis:
     """Reaches over what trajectories visit of this number of the observation..."""
     reach: float | None = None
     """...or as far as this."""
+    locate: Callable[[np.ndarray], np.ndarray] | None = None
+    """Where observations lie on it, if not at that number of theirs."""
+
+    def of(self, observations: np.ndarray) -> np.ndarray | None:
+        """Where observations lie on it; `None` if that is not known."""
+        if self.locate is not None:
+            return self.locate(observations)
+        return None if self.coordinate is None else observations[:, self.coordinate]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +83,9 @@ class Task:
     """Where an expert trains, after a share of its training: the same soft-optimal
     policy, easier to learn."""
     plane: Plane | None = None
-    """The axes of pictures; the first two numbers of an observation by default."""
+    """The axes of pictures; by default the two inputs that matter most."""
+    input_names: tuple[str, ...] = ()
+    """Of the numbers of an observation, for pictures."""
     action_names: tuple[str, ...] = ()
     """Of choices, for pictures."""
 
