@@ -126,7 +126,9 @@ def test_a_group_is_drawn_as_its_mean(learned):
 def test_a_run_that_lost_all_reason_says_so_above_everything(learned, tmp_path):
     wild, good = learned(learning_rate=1e6, natural=False), learned()
     page = write_report([wild], tmp_path / "report.html").read_text()
-    box = re.search('<main><ul class="warning".*?</ul>', page).group()
+    box = re.search(
+        '<main><p class="lead">[^<]*</p><ul class="warning".*?</ul>', page
+    ).group()
     assert "left all reason" in box
     page = write_report([good], tmp_path / "report.html").read_text()
     assert '<ul class="warning"' not in page

@@ -75,7 +75,7 @@ def test_a_report_shows_results_curves_picture_and_origin(make_run, pictures, tm
         assert expected in words
     assert {"Held-out NLL", "Damping", "Learning rate"} <= set(_charts(page))
     assert "Skipped steps" not in _charts(page)  # There were none.
-    assert len([tag for tag, _ in page.tags if tag == "image"]) == 8
+    assert len([tag for tag, _ in page.tags if tag == "image"]) == 5
 
 
 def test_a_report_needs_nothing_else(make_run, pictures, tmp_path):

@@ -25,6 +25,7 @@ from hyperirl.cli.score import Score
 from hyperirl.cli.sweep import Sweep
 from hyperirl.cli.train import Train
 from hyperirl.cli.version import Version
+from hyperirl.cli.watch import Watch
 
 # What may follow `hyperirl`; the fields of a command become its options.
 Command = (
@@ -32,6 +33,7 @@ Command = (
     | Annotated[Resume, tyro.conf.subcommand("resume")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Watch, tyro.conf.subcommand("watch")]
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Score, tyro.conf.subcommand("score")]

@@ -234,7 +234,7 @@ def _demonstrated(plane: _Plane, shown: Trajectories) -> dict[str, Any]:
     some = some[evenly(len(some), _POINTS)] if len(some) else some
     return {
         "seen": {"x": plain(x[some]), "y": plain(y[some])},
-        "inside": _bits(windows.any(axis=(2, 3))),
+        "inside": _bits(windows.max(axis=(2, 3))),
     }
 
 

@@ -49,16 +49,16 @@ def axis_of(
     return Axis(low - room, high + room, start, end)
 
 
-def frame(x: Axis, y: Axis, x_name: str, y_name: str) -> str:
-    """Grid, ticks and the names of the axes."""
+def frame(x: Axis, y: Axis, x_name: str, y_name: str, most: int = 6) -> str:
+    """Grid, ticks and the names of the axes; without a name x has no numbers."""
     parts = []
-    for tick in y.ticks(6):
+    for tick in y.ticks(most):
         at = y.at(tick)
         parts.append(
             f'<path class="grid" d="M{x.start} {at:.1f}H{x.end}"/>'
             f'<text x="{x.start - 6}" y="{at + 4:.1f}" class="end">{text(tick)}</text>'
         )
-    for tick in x.ticks(6):
+    for tick in x.ticks(6) if x_name else ():
         at = x.at(tick)
         parts.append(
             f'<path class="tick" d="M{at:.1f} {y.start}v4"/>'

@@ -145,6 +145,11 @@ def _draw_line(line: Line, x: Axis, y: Axis, most: int) -> str:
             f'<polygon class="band c{index % 8}" points="{upper} {backwards}"/>'
         )
     dash = DASHES[index % len(DASHES)]
+    if len(line.x) == 1:  # A line of one point cannot be seen.
+        at, up = x.at(float(line.x[0])), y.at(float(line.y[0]))
+        parts.append(
+            f'<circle class="dots c{index % 8}" cx="{at:.1f}" cy="{up:.1f}" r="4.5"/>'
+        )
     parts.append(
         f'<polyline class="line c{index % 8}" stroke-dasharray="{dash or "none"}" '
         f'data-n="{name}" points="{points(x, y, *thin(line.x, line.y, most))}"/></g>'

@@ -16,6 +16,7 @@ HEADINGS: Mapping[str, str] = {
     "floor": "floor",
     "gap_percent": "gap, %",
     "solved_gap_percent": "gap, solved exactly, %",
+    "clone_gap": "above a clone",
     "bc_nll": "NLL of cloning",
     "env_return": "EnvReturn",
     "solved_return": "EnvReturn, solved exactly",

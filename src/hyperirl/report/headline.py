@@ -8,7 +8,8 @@ import numpy as np
 
 from hyperirl.metrics import METRICS
 from hyperirl.report.numbers import duration, text
-from hyperirl.report.reading import Estimate, Run, estimate
+from hyperirl.report.reading import Run, estimate
+from hyperirl.verdict import Estimate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,9 +42,15 @@ HEADLINES = (
     Headline(
         "policy_nll",
         "PolicyNLL",
-        "Nats for each held-out trajectory, under a fresh policy. The floor is the "
-        "expert's own.",
+        "Nats for each held-out trajectory, under a fresh policy; the floor is what "
+        "the expert itself needs.",
         limits=(("behavioral cloning", "bc_nll"), ("floor", "floor")),
+    ),
+    Headline(
+        "clone_gap",
+        "Above a clone",
+        "Nats for each held-out trajectory that a fresh policy needs more than a clone "
+        "of the expert, which stands in for the floor; it may be below zero.",
     ),
     Headline(
         "solved_gap_percent",
@@ -202,7 +209,7 @@ def _draw_transfer(run: Run) -> str:
 
 def what_is_missing(runs: Sequence[Run]) -> str:
     """Says what is not shown, and why."""
-    return _unevaluated(runs) + _without_truth(runs)
+    return _unevaluated(runs) + _without_floor(runs) + _without_truth(runs)
 
 
 def _unevaluated(runs: Sequence[Run]) -> str:
@@ -213,6 +220,24 @@ def _unevaluated(runs: Sequence[Run]) -> str:
     return (
         '<p class="note">Not evaluated with a fresh policy yet, which '
         f"<code>hyperirl evaluate RUN</code> does: {escape(', '.join(names))}.</p>"
+    )
+
+
+def _without_floor(runs: Sequence[Run]) -> str:
+    """Says that nobody knows how likely the expert's own actions were."""
+    names = [run.name for run in runs if not run.knows_floor]
+    if not names:
+        return ""
+    whose = f" of {', '.join(names)}" if len(runs) > 1 else ""
+    clones = [run for run in runs if not run.knows_floor and "bc_nll" in run.evaluation]
+    instead = (
+        "A clone, fitted to the training episodes, stands in for it"
+        if clones
+        else "<code>hyperirl evaluate RUN</code> fits a clone, to stand in for it"
+    )
+    return (
+        f'<p class="note">The demonstrations{escape(whose)} hold no log-probabilities '
+        f"of the expert, so there is no floor. {instead}.</p>"
     )
 
 

@@ -1,15 +1,8 @@
 """Numbers for people: short text, and the ticks of an axis."""
 
 import math
-from typing import Any
 
 import numpy as np
-
-
-def number(value: Any) -> float:
-    """A float, NaN for whatever is not a number or beyond reason."""
-    known = isinstance(value, int | float) and abs(value) < 1e100
-    return float(value) if known else math.nan
 
 
 def text(value: float, digits: int = 4) -> str:

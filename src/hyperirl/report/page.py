@@ -1,6 +1,7 @@
 """The report as one HTML page."""
 
 import json
+import math
 import shlex
 from collections.abc import Sequence
 from html import escape
@@ -10,10 +11,11 @@ from typing import Any
 from hyperirl.report.charts import DASHES, draw
 from hyperirl.report.comparison import draw_comparison
 from hyperirl.report.curves import CURVES, DIAGNOSTICS
+from hyperirl.report.film import draw_film
 from hyperirl.report.headline import draw_headlines
 from hyperirl.report.pictures import draw_picture
-from hyperirl.report.reading import Group, Run, group_runs, read_runs
-from hyperirl.report.style import SCRIPT, STYLE, head
+from hyperirl.report.reading import Group, Run, estimate, group_runs, read_runs
+from hyperirl.report.style import HATCH, SCRIPT, STYLE, head
 from hyperirl.runs import atomic
 
 _MAX_PICTURES = 4
@@ -40,8 +42,9 @@ def render(folders: Sequence[Path]) -> str:
     single = len(runs) == 1
     sections = [
         ("Results", draw_headlines(runs[0]) if single else draw_comparison(groups)),
-        ("Curves", _legend(groups) + _charts(CURVES, groups)),
         ("The learned reward", _pictures(runs)),
+        ("An episode", draw_film(runs[0]) if single else ""),
+        ("Curves", _legend(groups) + _charts(CURVES, groups)),
         ("Diagnostics", _charts(DIAGNOSTICS, groups)),
         ("Repeat it", _commands(runs)),
         ("Settings", _settings(runs)),
@@ -61,7 +64,7 @@ def render(folders: Sequence[Path]) -> str:
     return (
         f"{head(STYLE, SCRIPT)}<title>{title}</title></head><body><header>"
         f"<h1>{title}</h1><p>{escape(_summary(runs))}</p><nav>{links}</nav></header>"
-        f"<main>{_warnings(runs)}{body}</main><script>{SCRIPT}</script></body></html>\n"
+        f"<main>{_judgement(runs)}{_warnings(runs)}{HATCH}{body}</main><script>{SCRIPT}</script></body></html>\n"
     )
 
 
@@ -81,6 +84,32 @@ def _summary(runs: Sequence[Run]) -> str:
         if len(values) == 1 and runs[0].config.get(key) is not None:
             words.append(f"{key} {runs[0].config[key]}")
     return " · ".join(words)
+
+
+def _judgement(runs: Sequence[Run]) -> str:
+    """What was learned and what to distrust, before any number."""
+    if len(runs) > 1:
+        return _best(runs)
+    judged = runs[0].judgement
+    lead = f'<p class="lead">{escape(judged.sentence)}</p>' if judged.sentence else ""
+    if not judged.distrust:
+        return lead
+    items = "".join(f"<li>{escape(words)}</li>" for words in judged.distrust)
+    return f'{lead}<div class="distrust"><b>What to distrust</b><ul>{items}</ul></div>'
+
+
+def _best(runs: Sequence[Run]) -> str:
+    """Which of several runs comes closest to the expert."""
+    found = [(estimate(run, "gap_percent").mean, run) for run in runs]
+    found = [(gap, run) for gap, run in found if math.isfinite(gap)]
+    if not found:
+        return ""
+    _, best = min(found, key=lambda pair: pair[0])
+    words = (
+        f"Of {len(found)} evaluated runs, {best.name} comes closest to the expert. "
+        f"{best.judgement.sentence}"
+    )
+    return f'<p class="lead">{escape(words)}</p>'
 
 
 def _warnings(runs: Sequence[Run]) -> str:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from hyperirl.metrics import METRICS
-from hyperirl.report.numbers import number
 from hyperirl.runs import RunError, RunFolder
-from hyperirl.verdict import warnings_of
+from hyperirl.verdict import Estimate, Judgement, judgement_of, number, warnings_of
 
 # Which of these a run has does not make it another experiment.
 NOT_SETTINGS = ("seed", "test_seed", "out", "name", "overwrite")
@@ -22,6 +21,7 @@ class Run:
     """All that is known about one run."""
 
     name: str
+    path: Path
     config: dict[str, Any]
     provenance: dict[str, Any]
     rows: list[dict[str, Any]]
@@ -56,6 +56,20 @@ class Run:
         )
         return warnings_of(self.rows, temperature=temperature, discount=discount)
 
+    @property
+    def judgement(self) -> Judgement:
+        """What it is worth."""
+        cloned = self.config.get("method") == "bc"
+        return judgement_of(self.rows, self.evaluation, cloned=cloned)
+
+    @property
+    def knows_floor(self) -> bool:
+        """Whether there is a floor, or nothing that says there is none."""
+        if self.evaluation.get("policy_nll") is not None:
+            return Estimate.of(self.evaluation.get("floor")).known
+        measured = any("nll_valid" in row for row in self.rows)
+        return not measured or any("floor_valid" in row for row in self.rows)
+
 
 @dataclasses.dataclass(frozen=True)
 class Group:
@@ -82,6 +96,7 @@ def _read_run(path: Path, name: str) -> Run:
     folder = RunFolder.open(path)
     return Run(
         name=name,
+        path=folder.path,
         config=folder.config,
         provenance=folder.provenance,
         rows=folder.metrics(),
@@ -114,29 +129,6 @@ def _label(runs: list[Run]) -> str:
     return f"{settings} ({len(runs)} seeds)".strip()
 
 
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """A number and its interval, NaN where it is not known."""
-
-    mean: float
-    low: float = math.nan
-    high: float = math.nan
-    n: int = 0
-
-    @classmethod
-    def of(cls, value: Any) -> "Estimate":
-        """From a number, or from `{"mean", "low", "high", "n"}`."""
-        if not isinstance(value, dict):
-            return cls(number(value))
-        mean, low, high = (number(value.get(key)) for key in ("mean", "low", "high"))
-        count = number(value.get("n"))
-        return cls(mean, low, high, int(count) if math.isfinite(count) else 0)
-
-    @property
-    def known(self) -> bool:
-        return math.isfinite(self.mean)
-
-
 def estimate(run: Run, key: str) -> Estimate:
     """A number about a run as a whole: of its evaluation, or of its metrics."""
     if key in run.evaluation:
@@ -144,6 +136,12 @@ def estimate(run: Run, key: str) -> Estimate:
     if key == "gap_percent":
         nll, floor = estimate(run, "policy_nll").mean, estimate(run, "floor").mean
         return Estimate(100 * (nll - floor) / abs(floor) if floor else math.nan)
+    if key == "clone_gap":
+        nll, clone = (
+            Estimate.of(run.evaluation.get(k)) for k in ("policy_nll", "bc_nll")
+        )
+        unknown = run.knows_floor or run.config.get("method") == "bc"
+        return Estimate(math.nan if unknown else nll.mean - clone.mean)
     if key == "valid_gap_percent":
         nll, floor = run.last("best_nll_valid"), run.last("floor_valid")
         return Estimate(100 * (nll - floor) / abs(floor) if floor else math.nan)

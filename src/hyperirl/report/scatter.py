@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hyperirl.report.axes import axis_of, frame
-from hyperirl.report.numbers import number
+from hyperirl.verdict import number
 
 _WIDTH, _HEIGHT = 440, 320
 _MAX_POINTS = 400
@@ -40,10 +40,10 @@ def draw_scatter(scatter: Mapping[str, Any]) -> str:
         parts.append(f'<path class="dots c{index % 8}" d="{path}"/>')
     title = f"{scatter['y_name']} against {scatter['x_name']}"
     return (
-        f'<div class="charts"><figure class="chart"><figcaption><b>{escape(title)}</b> '
+        f'<figure class="chart"><figcaption><b>{escape(title)}</b> '
         f'one mark for each trajectory</figcaption><svg role="img" viewBox="0 0 '
         f'{_WIDTH} {_HEIGHT}" aria-label="{escape(title)}">{"".join(parts)}</svg>'
-        f"{_legend(names)}</figure></div>"
+        f"{_legend(names)}</figure>"
     )
 
 

@@ -25,11 +25,17 @@ STYLE = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-header,main{max-width:1240px;margin:0 auto;padding:0 16px}
-header{padding-top:24px}
-h1{margin:0;font-size:1.6rem;overflow-wrap:anywhere}
-h2{margin:40px 0 12px;padding-bottom:4px;border-bottom:1px solid var(--rule);
-font-size:1.25rem}
+header,main{max-width:1160px;margin:0 auto;padding:0 20px}
+header{padding-top:36px}
+h1,h2,.lead{font-family:Charter,"Bitstream Charter","Iowan Old Style",
+"Palatino Linotype",Palatino,Georgia,serif}
+h1{margin:0;font-size:2.1rem;line-height:1.2;font-weight:600;overflow-wrap:anywhere}
+h2{margin:48px 0 16px;padding-bottom:6px;border-bottom:1px solid var(--rule);
+font-size:1.45rem;font-weight:600}
+.lead{margin:28px 0 12px;font-size:1.32rem;line-height:1.5;max-width:46em}
+.distrust{max-width:60em;margin:0 0 20px;padding:2px 0 2px 16px;
+border-left:3px solid var(--c4);font-size:.95rem}
+.distrust ul{margin:4px 0 0;padding-left:18px}
 h3{margin:0 0 4px;font-size:1rem}
 header p{margin:4px 0 12px;color:var(--soft)}
 nav{display:flex;flex-wrap:wrap;gap:4px 16px}
@@ -48,6 +54,29 @@ padding:14px}
 grid-template-columns:repeat(auto-fill,minmax(min(100%,370px),1fr))}
 .grid4{display:grid;gap:16px 20px;margin-bottom:20px;
 grid-template-columns:repeat(auto-fill,minmax(min(100%,250px),1fr))}
+.three{margin-bottom:32px;
+grid-template-columns:repeat(auto-fill,minmax(min(100%,330px),1fr))}
+.three .chart>svg{margin:4px 0 0}
+.panel>b,.panel p{font-size:.9rem;margin:0}
+.panel p{display:flex;justify-content:space-between;gap:8px;align-items:baseline}
+.panel p>*{white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.panel p .range{flex:none;margin:0}
+.small{display:grid;gap:14px 24px;
+grid-template-columns:repeat(auto-fill,minmax(min(100%,240px),1fr))}
+.maps,.visits{margin:0 0 32px}
+.maps .grid4{margin:10px 0 8px}
+svg.bar{max-width:560px;margin:0 auto}
+.flat{fill:var(--card)}
+.veil{fill:var(--page);opacity:.42}
+.hatch{fill:url(#hatch)}
+.hatching{stroke:var(--ink);stroke-width:.7;opacity:.55}
+.defs{position:absolute;width:0;height:0}
+.seen{fill:none;stroke:#fff;stroke-width:1.5;stroke-linecap:round;opacity:.9}
+.seen.rim{stroke:#111;stroke-width:2.5;opacity:.55}
+.mark{stroke:var(--ink);stroke-width:2;fill:none}
+.pale{opacity:.4}
+.film{display:block;width:100%;max-width:480px;height:auto;border:1px solid var(--rule);
+border-radius:6px;background:#fff}
 figure{margin:0;min-width:0;position:relative;break-inside:avoid}
 figcaption{font-size:.86rem;color:var(--soft);margin-bottom:4px}
 figcaption b{color:var(--ink);font-size:.95rem}
@@ -61,6 +90,7 @@ svg text.name{fill:var(--ink)}
 .limit{stroke:var(--ink);stroke-width:1.4;stroke-dasharray:1 3;stroke-linecap:round;
 fill:none}
 .line{fill:none;stroke-width:2;stroke-linejoin:round}
+.line.thin{stroke-width:1.6}
 .band{opacity:.18;stroke:none}
 .dots{stroke:var(--page);stroke-width:.6;fill-opacity:.85}
 .spread{stroke:var(--c0);stroke-width:6;opacity:.35;fill:none}
@@ -84,6 +114,8 @@ th{font-weight:600}
 .mean~tr:not(.mean) th{font-weight:400}
 .swatch{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:6px}
 .matrix td{color:#111;text-align:right;border:1px solid #fff}
+.matrix .unseen{
+background-image:repeating-linear-gradient(45deg,#0004 0 1px,#0000 1px 5px)}
 pre{background:var(--card);border:1px solid var(--rule);border-radius:6px;padding:10px;
 font-size:.85rem;white-space:pre-wrap;overflow-wrap:anywhere;margin:6px 0}
 summary{cursor:pointer;padding:6px 0}
@@ -99,12 +131,19 @@ white-space:nowrap;z-index:1;box-shadow:0 2px 8px #0003}
 h2{break-after:avoid}.card{break-inside:avoid}}
 """ + "".join(
     f"polyline.c{i},path.line.c{i}{{stroke:var(--c{i})}}"
-    f".band.c{i},.dots.c{i}{{fill:var(--c{i})}}.swatch.c{i}{{background:var(--c{i})}}"
+    f".band.c{i},.dots.c{i},.fill.c{i}{{fill:var(--c{i})}}.swatch.c{i}{{background:var(--c{i})}}"
     for i in range(8)
 )
 STYLE += "".join(
     f".t{level + TINTS}{{background:#{_tint(level)}}}"
     for level in range(-TINTS, TINTS + 1)
+)
+
+# What is hatched refers to this pattern, which every page holds once.
+HATCH = (
+    '<svg class="defs" aria-hidden="true"><defs><pattern id="hatch" width="6" '
+    'height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<path class="hatching" d="M0 0V6"/></pattern></defs></svg>'
 )
 
 # Reads the values of a chart back from its coordinates; without it nothing is lost but
@@ -181,7 +220,7 @@ def head(style: str, script: str = "") -> str:
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         f"style-src {_source(style)}; script-src {_source(script)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'\">"
+        "media-src data:; base-uri 'none'; form-action 'none'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{style}</style>"
     )
