@@ -145,6 +145,15 @@ def test_noise_before_anything_was_learned_is_told(good_rows):
     assert warnings_of(began_well, **PROBLEM) == []
 
 
+def test_a_scale_at_its_limit_is_told(good_rows):
+    """It decides the NLL of an expert that hardly varies."""
+    met = bent(good_rows, at_min_scale=[0.0] * 8 + [0.25] * 4, min_scale=[0.03] * 12)
+    found = only(warnings_of(met, **PROBLEM))
+    assert "lower limit of 0.03 for 25 %" in found
+    seldom = bent(met, at_min_scale=[0.25] * 4 + [0.0] * 8)
+    assert warnings_of(seldom, **PROBLEM) == []
+
+
 def test_a_run_with_hardly_any_row_has_nothing_to_say(good_rows):
     assert warnings_of([]) == []
     for count in (1, 2):

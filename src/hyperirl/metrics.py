@@ -191,6 +191,19 @@ class StepMetrics(Measured):
         "lower",
         optional=True,
     )
+    min_scale: Float[Array, ""] | None = metric(
+        "Least scale",
+        "units of the action",
+        "the policy's scale cannot be lower, which limits the NLL",
+        optional=True,
+    )
+    at_min_scale: Float[Array, ""] | None = metric(
+        "At the least scale",
+        "share",
+        "of the held-out actions for which the policy's scale is at its lower limit",
+        "lower",
+        optional=True,
+    )
     damping: Float[Array, ""] | None = metric(
         "Damping", "λ", "of the inverse Fisher", log=True, optional=True
     )

@@ -84,8 +84,9 @@ class Options:
     """Scale the inputs of a policy network by the spread of the demonstrations. Not
     where an untrained policy runs away: the network would be blind there."""
     squash: bool | None = None
-    """Squash the policy's actions into the bounds of their box. Else they are a normal
-    with a full covariance, which the environment may clip."""
+    """Squash the policy's actions into the bounds of their box; clip them to it where
+    those of the demonstrations are at a bound. Else they are a normal with a full
+    covariance, which the environment may clip."""
     reward: RewardKind | None = None
     """What is learned: a network, a quadratic form, or a table."""
     reward_hidden: tuple[int, ...] | None = None

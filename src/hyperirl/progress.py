@@ -19,6 +19,7 @@ _NUMBERS = {
     "nll_valid": "{:.2f}",
     "floor_valid": "{:.2f}",
     "best_nll_valid": "{:.2f}",
+    "min_scale": "{:.3g}",
     "outer_loss": "{:.3f}",
     "true_return": "{:.1f}",
     "rank_corr": "{:.3f}",

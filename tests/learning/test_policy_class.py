@@ -1,5 +1,6 @@
 """The policy class of the inner problem, by environment."""
 
+import equinox as eqx
 import jax
 import jax.random as jr
 import numpy as np
@@ -7,8 +8,12 @@ import pytest
 from learning_setups import config_of
 
 from hyperirl import demos, tasks
-from hyperirl.learning import setup
-from hyperirl.policies import GaussianHead
+from hyperirl.environments import Pendulum
+from hyperirl.evaluation.fresh import policies_like
+from hyperirl.learning import set_up, setup
+from hyperirl.options import Options
+from hyperirl.policies import CensoredHead, GaussianHead, touches_bounds
+from hyperirl.spaces import Box
 
 
 def policy_for(env, **settings):
@@ -45,3 +50,40 @@ def test_networks_see_demonstrated_states_as_numbers_of_the_same_size():
 def test_inputs_stay_as_they_are_where_states_run_away_and_in_the_paper():
     assert policy_for("lqr")[0].normalizer is None
     assert config_of("cartpole", paper=True).normalize is False
+
+
+def touching(value):
+    """Pendulum's demonstrations, with one action of this torque."""
+    train = demos.load("pendulum").trajectories
+    actions = train.actions.at[3, 5, 0].set(value)
+    return eqx.tree_at(lambda t: t.actions, train, actions)
+
+
+@pytest.mark.parametrize(
+    ("torque", "clipped"), [(2.0, True), (-1.999999, True), (1.999, False)]
+)
+def test_actions_at_a_bound_choose_the_clipped_class(torque, clipped):
+    """Fails if a squashed density is asked for where it is infinite."""
+    train = touching(torque)
+    made = demos.Demos(train, demos.load("pendulum").provenance)
+    found = set_up("pendulum", made, Options()).policy.head
+    assert isinstance(found, CensoredHead if clipped else GaussianHead)
+
+
+def test_padding_and_boxes_without_bounds_touch_nothing():
+    train = demos.load("pendulum").trajectories
+    mask = train.mask.at[3, 5:].set(False)
+    cut = eqx.tree_at(lambda t: t.mask, touching(2.0), mask)
+    assert not touches_bounds(cut, Box(1, -2.0, 2.0))
+    assert not touches_bounds(touching(2.0), Box(1))
+    assert touches_bounds(touching(2.0), Box(1, -2.0, 2.0))
+
+
+def test_fresh_policies_are_clipped_if_that_of_the_run_is():
+    """Fails if an evaluation judges another class than the run learned with."""
+    clipped = setup.make_policy(
+        config_of("pendulum"), Pendulum(), touching(2.0), clipped=True, key=jr.key(0)
+    )
+    fresh = policies_like(clipped)(Pendulum(), jr.key(1))
+    assert fresh.head == clipped.head
+    assert jax.tree.structure(fresh) == jax.tree.structure(clipped)

@@ -207,3 +207,19 @@ def test_clipped_actions_are_neither_squashed_nor_correlated(options, getkey):
 def test_only_a_finite_box_can_be_clipped_to():
     with pytest.raises(ValueError, match="finite box"):
         CensoredHead(1, (-float("inf"), 1.0))
+
+
+def test_the_share_at_the_least_scale_is_that_of_the_components():
+    head = CensoredHead(2, (LOW, HIGH), "state")
+    z = jnp.asarray([0.0, 0.0, -9.0, 0.0])
+    assert head.at_min_scale(z) == 0.5
+    assert head.distribution(z).scale[0] == pytest.approx(head.min_scale)
+    assert head.at_min_scale(jnp.zeros(4)) == 0
+
+
+def test_what_is_nearer_to_a_bound_than_rounding_is_at_it():
+    """Fails if a bound that was read from a file of another precision is a density."""
+    exact, near, inside = log_prob(
+        2.9, 0.4, jnp.asarray([HIGH, HIGH - 1e-7, HIGH - 1e-3])
+    )
+    assert exact == near != inside

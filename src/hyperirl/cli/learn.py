@@ -112,7 +112,9 @@ def _print_end(out: Path, result: "Result") -> None:
         print(f"Settled after {len(result.metrics)} outer steps.")
     if best is not None:
         against = "" if floor is None else f" (the expert's own: {floor:.1f})"
-        print(f"Best held-out NLL {best:.1f}{against}.")
+        scale = last.get("min_scale")
+        limited = "" if scale is None else f", at a scale of at least {scale:.3g}"
+        print(f"Best held-out NLL {best:.1f}{against}{limited}.")
     for warning in result.warnings:
         print(f"Warning: {warning}")
     print(f"Results are in {out}")

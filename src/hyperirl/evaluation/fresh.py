@@ -19,6 +19,7 @@ from hyperirl.evaluation.ranking import untrained
 from hyperirl.inner import PPO, Reward, chunks, ppo_for
 from hyperirl.policies import (
     AbstractPolicy,
+    CensoredHead,
     GaussianHead,
     Policy,
     log_probs,
@@ -133,9 +134,9 @@ def policies_like(policy: AbstractPolicy) -> MakePolicy:
     """
     if not isinstance(policy, Policy):
         return lambda environment, key: untrained(policy, key)
-    layers, gaussian = policy.network.layers, None
-    if isinstance(policy.head, GaussianHead):
-        gaussian = policy.head
+    layers, head = policy.network.layers, policy.head
+    clipped = isinstance(head, CensoredHead)
+    gaussian = head if clipped or isinstance(head, GaussianHead) else None
 
     def make(environment: AbstractWorld, key: PRNGKeyArray) -> Policy:
         return mlp_policy(
@@ -144,7 +145,8 @@ def policies_like(policy: AbstractPolicy) -> MakePolicy:
             key=key,
             hidden=[layer.weight.shape[0] for layer in layers[:-1]],
             covariance="diagonal" if gaussian is None else gaussian.covariance,
-            squash=gaussian is not None and gaussian.bounds is not None,
+            squash=gaussian is not None and gaussian.bounds is not None and not clipped,
+            censor=clipped,
             normalizer=policy.normalizer,
             use_bias=layers[0].bias is not None,
             dtype=layers[0].weight.dtype,

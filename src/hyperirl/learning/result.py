@@ -64,6 +64,8 @@ class Result:
         if best is not None:
             against = "" if floor is None else f" (the expert's own: {floor:.1f})"
             lines.append(f"best held-out NLL {best:.1f}{against}")
+        if (scale := last.get("min_scale")) is not None:
+            lines.append(f"at a scale of actions of at least {scale:.3g}")
         if self.reward is not None:
             lines.append(f"reward: {type(self.reward.soft).__name__}")
         if self.folder is not None:

@@ -47,7 +47,7 @@ from hyperirl.learning.given import Given
 from hyperirl.learning.rate import Rate, adjustable_optimizer
 from hyperirl.learning.step import Learner
 from hyperirl.lstd import Features, input_normalizer, random_features
-from hyperirl.policies import AbstractPolicy, mlp_policy
+from hyperirl.policies import AbstractPolicy, mlp_policy, touches_bounds
 from hyperirl.rewards import (
     AbstractReward,
     QuadraticReward,
@@ -99,7 +99,11 @@ def prepare(config: Config, task: Task, demos: Demos, given: Given) -> Setup:
     keys = _keys(config)
     policy = given.policy
     if policy is None:
-        policy = make_policy(config, environment, train, key=keys["policy"])
+        # Of all of them: the class is that of the expert, and not of a part.
+        clipped = touches_bounds(demos.trajectories, environment.action_space)
+        policy = make_policy(
+            config, environment, train, clipped=clipped, key=keys["policy"]
+        )
     reward = given.reward
     if reward is None:
         reward = make_reward(config, environment, train, key=keys["reward"])
@@ -160,14 +164,17 @@ def make_policy(
     environment: AbstractWorld,
     train: Trajectories,
     *,
+    clipped: bool = False,
     key: PRNGKeyArray,
 ) -> AbstractPolicy:
     """The policy class of the inner problem, untrained.
 
     Its inputs are normalized by the demonstrations: an angle of 0.1 rad and a position
     of 1 m are both news, and a network that must first find out learns little else.
-    Actions of a bounded box are squashed into it. Where the solution has a closed form
-    and is what the inner solver returns, the class is that of the solution.
+    Actions of a bounded box are squashed into it, or clipped to it if those of the
+    demonstrations are (`clipped`): at a bound a squashed density is infinite. Where the
+    solution has a closed form and is what the inner solver returns, the class is that
+    of the solution.
     """
     space, hidden = environment.action_space, config.policy_hidden
     if config.inner == "exact":
@@ -183,7 +190,8 @@ def make_policy(
         key=key,
         hidden=hidden,
         covariance="state" if config.squash else "full",
-        squash=config.squash,
+        squash=config.squash and not clipped,
+        censor=config.squash and clipped,
         normalizer=fit_normalizer(train) if hidden and config.normalize else None,
         use_bias=bool(hidden),
     )

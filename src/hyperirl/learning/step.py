@@ -36,7 +36,7 @@ from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
 from hyperirl.rewards import AbstractReward
 from hyperirl.rollout import rollout
-from hyperirl.trajectories import Trajectories
+from hyperirl.trajectories import Trajectories, steps_taken
 
 Scalar = float | Float[Array, ""]
 
@@ -315,6 +315,7 @@ def _learn_from(
         learning_rate=rate,
         skipped=(~good).astype(jnp.int32),
         radius=None if trust is None else trust.radius,
+        **_of_scale(inner.policy, learner.valid),
         **_of_inner(answer.report),
         **_of_estimate(estimate),
     )
@@ -447,6 +448,17 @@ def renewed(learner: Learner, state: LearnState) -> LearnState:
 def _running_mean(old: Float[Array, ""], new: Float[Array, ""]) -> Float[Array, ""]:
     new = jnp.where(jnp.isfinite(new), new, old).astype(old.dtype)
     return jnp.where(jnp.isnan(old), new, 0.8 * old + 0.2 * new)
+
+
+def _of_scale(policy: AbstractPolicy, valid: Trajectories) -> dict[str, Array]:
+    """The lower limit of the policy's scale, if it has one, and how often it is met."""
+    if policy.min_scale is None:
+        return {}
+    met = jax.vmap(jax.vmap(policy.at_min_scale))(steps_taken(valid)[0])
+    return {
+        "min_scale": jnp.asarray(policy.min_scale, jnp.float32),
+        "at_min_scale": jnp.mean(met, where=valid.mask),
+    }
 
 
 def _of_inner(report: SolveReport) -> dict[str, Array]:

@@ -3,6 +3,7 @@
 from hyperirl.policies.actor import AbstractActor as AbstractActor
 from hyperirl.policies.censored import CensoredGaussian as CensoredGaussian
 from hyperirl.policies.censored import CensoredHead as CensoredHead
+from hyperirl.policies.censored import touches_bounds as touches_bounds
 from hyperirl.policies.distributions import AbstractDistribution as AbstractDistribution
 from hyperirl.policies.distributions import Categorical as Categorical
 from hyperirl.policies.distributions import Gaussian as Gaussian

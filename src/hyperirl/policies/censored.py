@@ -19,12 +19,24 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from hyperirl.describing import Fields
 from hyperirl.policies.distributions import AbstractDistribution
 from hyperirl.policies.heads import AbstractHead
-from hyperirl.spaces import Box
+from hyperirl.spaces import ActionSpace, Box
+from hyperirl.trajectories import Trajectories
 
 _FAR = 4.5  # In scales; what is farther from the mean counts for nothing.
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 _MIN_LOG_SCALE = math.log(0.01)
+_AT_BOUND = 1e-6  # In half boxes: what is nearer to a bound is at it.
 Scale = Literal["diagonal", "state"]
+
+
+def touches_bounds(trajectories: Trajectories, space: ActionSpace) -> bool:
+    """Whether an action is at a bound of its box, so that it must have been clipped."""
+    if not isinstance(space, Box) or not math.isfinite(space.high - space.low):
+        return False
+    actions = np.asarray(trajectories.actions, np.float64)
+    center, half = (space.high + space.low) / 2, (space.high - space.low) / 2
+    units = np.abs(actions[np.asarray(trajectories.mask)] - center) / half
+    return bool(np.any(units >= 1 - _AT_BOUND))
 
 
 def _log_phi(z: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -80,8 +92,9 @@ class CensoredGaussian(AbstractDistribution):
         at_low, at_high = self.log_chances()
         z = (action - self.mean) / self.scale
         log_density = _log_phi(z) - jnp.log(self.scale)
-        inside = jnp.where(action >= self.high, at_high, log_density)
-        return jnp.sum(jnp.where(action <= self.low, at_low, inside))
+        edge = _AT_BOUND * (self.high - self.low) / 2
+        inside = jnp.where(action >= self.high - edge, at_high, log_density)
+        return jnp.sum(jnp.where(action <= self.low + edge, at_low, inside))
 
     def entropy(self) -> Float[Array, ""]:
         """`-E log p`, with `p` a probability at the bounds and a density inside."""
@@ -212,6 +225,10 @@ class CensoredHead(AbstractHead):
     def min_scale(self) -> float:
         """The smallest scale, in units of the action."""
         return self._half * math.exp(self.log_scale_bounds[0])
+
+    def at_min_scale(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
+        at_limit = z[self.size :] <= self.log_scale_bounds[0]
+        return jnp.mean(at_limit.astype(z.dtype))
 
     @property
     def action_space(self) -> Box:

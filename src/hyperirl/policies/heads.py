@@ -56,6 +56,15 @@ class AbstractHead(eqx.Module):
     ) -> Float[Array, "outputs columns"]:
         """`L` with `L L^T = E_a [grad_z log p(a) grad_z log p(a)^T]`."""
 
+    @property
+    def min_scale(self) -> float | None:
+        """The smallest scale of an action; None: there is no limit to be told of."""
+        return None
+
+    def at_min_scale(self, z: Float[Array, " outputs"]) -> Float[Array, ""]:
+        """The share of an action's components whose scale is at that limit."""
+        return jnp.zeros((), z.dtype)
+
 
 class CategoricalHead(AbstractHead):
     """`z` are the logits."""

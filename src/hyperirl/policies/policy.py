@@ -82,6 +82,15 @@ class AbstractPolicy(AbstractActor):
         return each_step("policy", _entropy, self, observation)
 
     @property
+    def min_scale(self) -> float | None:
+        """The smallest scale of an action; None: there is no limit to be told of."""
+        return None
+
+    def at_min_scale(self, observation: Float[Array, " obs"]) -> Float[Array, ""]:
+        """The share of an action's components whose scale is at that limit."""
+        return jnp.zeros((), observation.dtype)
+
+    @property
     def observation_size(self) -> int | None:
         """How many numbers an observation has; None: not known."""
         return None
@@ -136,6 +145,13 @@ class Policy(AbstractPolicy):
                 "The normalizer does not fit the network, got shape "
                 f"{normalizer.mean.shape} beside {inputs} inputs."
             )
+
+    @property
+    def min_scale(self) -> float | None:
+        return self.head.min_scale
+
+    def at_min_scale(self, observation: Float[Array, " obs"]) -> Float[Array, ""]:
+        return self.head.at_min_scale(self.outputs(observation))
 
     @property
     def observation_size(self) -> int:

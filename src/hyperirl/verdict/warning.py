@@ -40,6 +40,7 @@ def warnings_of(
         _likelihood(rows),
         _inner(rows, temperature, discount),
         _noise(rows),
+        _scale(rows),
     ]
     return [warning for warning in found if warning]
 
@@ -134,6 +135,19 @@ def _noise(rows: Sequence[Row]) -> str:
     return (
         f"The hypergradient was mostly noise in {low} of the last {_steps(len(late))}, "
         "before much was learned. Raise the number of agent trajectories."
+    )
+
+
+def _scale(rows: Sequence[Row]) -> str:
+    """An expert that hardly varies: the limit stands in for what it would do."""
+    met = METRICS["at_min_scale"].column(rows)
+    if not _at_the_end(met) > 0:
+        return ""
+    limit = _text(METRICS["min_scale"].column(rows)[-1])
+    return (
+        f"The policy's scale is at its lower limit of {limit} for "
+        f"{100 * _at_the_end(met):.0f} % of the held-out actions, so that this limit "
+        "decides the NLL and the scale of the reward."
     )
 
 
