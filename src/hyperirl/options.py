@@ -148,6 +148,9 @@ class Options:
     lost_starts: float | None = None
     """Share of them that start where a policy ends up that has learned nothing, so that
     what it is worth to be there stays known."""
+    segment: int | None = None
+    """Cut demonstrations to learn from into segments of at most so many steps, each
+    discounted from its own start; agent trajectories are as long. 0: not at all."""
     agent_episodes: int | None = None
     """Trajectories of the policy for each hypergradient."""
     adaptive: bool | None = None
@@ -185,6 +188,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "inner_updates": (1, 10**7),
     "average": (1, 1000),
     "challenge_every": (0, 10**9),
+    "segment": (0, 10**9),
     "sketch_size": (1, 10**6),
     "critic_units": (0, 10_000),
     "demo_starts": (0, 1),

@@ -1,5 +1,6 @@
 """An MDP so small that all its episodes are enumerated; nothing of it is sampled."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -37,6 +38,13 @@ def problem() -> Problem:
 def everything(mdp) -> Trajectories:
     """Each episode of the uniform policy, as many times as it is likely."""
     return _each_as_often_as_likely(mdp, HORIZON, 2**10)
+
+
+@pytest.fixture(scope="module")
+def cut_agents(mdp) -> Trajectories:
+    """Two steps each, from other first states than those of the task."""
+    elsewhere = eqx.tree_at(lambda m: m.initial, mdp, jnp.array([0.25, 0.75]))
+    return _each_as_often_as_likely(elsewhere, 2, 2**8)
 
 
 @pytest.fixture(scope="module")

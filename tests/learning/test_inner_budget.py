@@ -72,6 +72,7 @@ def test_it_is_run_until_it_is_near(parts, gaps, error, adaptive, solves):
     gaps = gaps + [FAR] * 10
     learner = step.Learner(
         environment=mdp,
+        agents=mdp,
         practice=mdp,
         problem=problem(),
         inner=Scripted(jnp.asarray(gaps, jnp.float32), jnp.float32(error)),

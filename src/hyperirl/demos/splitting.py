@@ -6,7 +6,7 @@ import numpy as np
 
 from hyperirl.demos.demos import Demos
 from hyperirl.demos.errors import DemosError
-from hyperirl.demos.flat import from_flat, to_flat
+from hyperirl.demos.segments import cut_into
 from hyperirl.trajectories import deal
 
 _SHARES = (0.7, 0.15, 0.15)
@@ -66,31 +66,13 @@ def splits_by_time(demos: Demos) -> bool:
 
 
 def segments(demos: Demos, number: int) -> Demos:
-    """The same steps, cut into about so many episodes of about the same length.
-
-    The observation after a segment is the first one of the next, and all but the last
-    segment of an episode are cut off rather than terminated.
-    """
-    flat = to_flat(demos)
-    lengths = flat["lengths"]
-    shares = np.round(number * lengths / np.sum(lengths)).astype(int)
-    shares = np.clip(shares, 1, lengths)
-    if np.sum(shares) < len(_SHARES):
+    """The same steps, cut into about so many episodes of about the same length."""
+    lengths = np.asarray(demos.trajectories.lengths)
+    counts = np.round(number * lengths / np.sum(lengths)).astype(int)
+    counts = np.clip(counts, 1, lengths)
+    if np.sum(counts) < len(_SHARES):
         raise DemosError(
             f"{np.sum(lengths)} steps are too few to learn from, to select by and to "
             f"evaluate on; give at least {len(_SHARES)}."
         )
-    starts = np.cumsum(lengths + 1) - lengths - 1  # Of the episodes' observations.
-    rows, cut, terminated = [], [], []
-    for episode, (start, length) in enumerate(zip(starts, lengths, strict=True)):
-        for steps in np.array_split(np.arange(length), shares[episode]):
-            rows.append(start + np.append(steps, steps[-1] + 1))
-            cut.append(len(steps))
-            ends = steps[-1] == length - 1
-            terminated.append(bool(ends and flat["terminated"][episode]))
-    flat |= {
-        "observations": flat["observations"][np.concatenate(rows)],
-        "lengths": np.asarray(cut, np.int32),
-        "terminated": np.asarray(terminated),
-    }
-    return from_flat(flat, demos.provenance)
+    return cut_into(demos, counts)

@@ -25,11 +25,37 @@ def starting_in(
     taken = np.asarray(trajectories.mask).ravel()
     seen = np.asarray(trajectories.observations[:, :-1])
     seen = seen.reshape(taken.size, -1)
+    return starting_at(
+        environment,
+        jnp.asarray(seen[np.argsort(~taken, kind="stable")]),
+        share,
+        min(_STEPS, environment.horizon),
+        count=int(taken.sum()),
+    )
+
+
+def starting_at(
+    environment: AbstractWorld,
+    observations: Float[Array, "starts obs"],
+    share: float | Float[Array, ""],
+    horizon: int,
+    *,
+    count: int | None = None,
+) -> AbstractWorld:
+    """The same task; a share of its episodes starts where it looks like this.
+
+    Args:
+        environment: The task.
+        observations: Where to start.
+        share: Of the episodes that do.
+        horizon: Where episodes are cut.
+        count: How many of the observations there are, if padding follows them.
+    """
     starts: dict[str, Any] = dict(
-        observations=jnp.asarray(seen[np.argsort(~taken, kind="stable")]),
-        count=jnp.asarray(taken.sum(), jnp.int32),
+        observations=observations,
+        count=jnp.asarray(len(observations) if count is None else count, jnp.int32),
         chance=jnp.asarray(share, jnp.float32),
-        horizon=min(_STEPS, environment.horizon),
+        horizon=horizon,
     )
     if environment.is_stepped:
         world: Any = environment

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hyperirl.demos.segments import usual_segment
 from hyperirl.options import NAMES, Options, check_setting
 from hyperirl.problem import Problem, problem
 from hyperirl.runs import as_dataclass, mapping
@@ -72,6 +73,7 @@ class Config:
     challenge_every: int
     demo_starts: float
     lost_starts: float
+    segment: int
     agent_episodes: int
     adaptive: bool
 
@@ -159,7 +161,10 @@ def complete(
     if "estimator" in given:
         known["method"] = GIVEN
     source = dict(env=task.name, demos=demos, demos_hash=demos_hash, given=given)
-    follows = _optimizer(known, task) | {"test_seed": known["seed"]}
+    follows = _optimizer(known, task) | {
+        "test_seed": known["seed"],
+        "segment": _segment(known, task),
+    }
     return _checked(source | follows | known)
 
 
@@ -240,10 +245,23 @@ def _of_the_paper(method: str, task: Task) -> dict[str, Any]:
         challenge_every=0,
         demo_starts=0.0,
         lost_starts=0.0,
+        segment=0,
         agent_episodes=1000,
         steps=100,
         adaptive=False,
     )
+
+
+def _segment(known: Mapping[str, Any], task: Task) -> int:
+    """How demonstrations are cut, which follows from discount and horizon.
+
+    Not where the agent cannot follow the expert to the start of a segment; and not
+    where a method knows how the agent's visits begin.
+    """
+    environment = task.environment
+    if not environment.can_start_anywhere or known["method"] in ("max-ent", "bc"):
+        return 0
+    return usual_segment(environment.horizon, known["discount"])
 
 
 def _optimizer(known: Mapping[str, Any], task: Task) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from jaxtyping import PRNGKeyArray
 from hyperirl import curvature, exact, inner
 from hyperirl.cloning import clone
 from hyperirl.demos import Demos, starting_in
+from hyperirl.demos.segments import agents_of, segmented
 from hyperirl.demos.splitting import Parts, split_demos
 from hyperirl.environments import AbstractWorld
 from hyperirl.evaluation.ranking import ranking_set
@@ -417,9 +418,15 @@ def make_rate(config: Config) -> Rate:
 
 def make_learner(setup: Setup) -> Learner:
     """What stays the same during a run that learns a reward."""
-    config = setup.config
+    config, train = setup.config, setup.parts.train
+    segment, agents = config.segment, setup.environment
+    if segment:
+        agents = agents_of(agents, train, segment)
+        train = segmented(train, segment)
     return Learner(
         environment=setup.environment,
+        agents=agents,
+        segment=segment or None,
         practice=make_practice(setup),
         problem=config.problem,
         inner=setup.inner,
@@ -428,7 +435,7 @@ def make_learner(setup: Setup) -> Learner:
         check=setup.check,
         challenge=make_challenge(setup),
         radius=jnp.float32(config.step_kl),
-        train=setup.parts.train.trajectories,
+        train=train.trajectories,
         valid=setup.parts.valid.trajectories,
         key=_keys(config)["run"],
         optimizer=setup.optimizer,

@@ -38,6 +38,8 @@ from hyperirl.rewards import AbstractReward
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories, steps_taken
 
+_NUM_SHOWN = 8  # Whole episodes to look at, where it is segments that are learned from.
+
 Scalar = float | Float[Array, ""]
 
 
@@ -45,6 +47,7 @@ class Learner(eqx.Module):
     """What stays the same during a run."""
 
     environment: AbstractWorld
+    agents: AbstractWorld  # The same, entered where the training data are.
     practice: AbstractWorld  # Where the inner problem is solved.
     problem: Problem
     inner: AbstractInnerSolver
@@ -61,6 +64,8 @@ class Learner(eqx.Module):
     inner_updates: int = eqx.field(static=True)
     adaptive: bool = eqx.field(static=True)
     trust_region: bool = eqx.field(static=True)
+    segment: int | None = eqx.field(static=True, default=None)
+    """Steps of the agent's trajectories; None: whole episodes."""
     target_kl: Float[Array, ""] = hyperparameter(0.01)
     """Nats a step from the inner optimum that are near enough."""
     max_solves: int = eqx.field(static=True, default=6)
@@ -164,7 +169,7 @@ def init(
 def outer_step(
     learner: Learner, state: LearnState, agent_episodes: int, done: Float[Array, ""]
 ) -> tuple[LearnState, StepMetrics, Trajectories]:
-    """The next state, the numbers of this step, and the agent's trajectories in it.
+    """The next state, the numbers of this step, and whole episodes of the agent.
 
     It is one program. In a world that is stepped by the host, the parts between its
     steps are.
@@ -185,17 +190,26 @@ def _outer_step(
     solve_key, agent_key = jr.split(jr.fold_in(learner.key, state.step))
     answer = _solve(learner, state, solve_key)
     tried, trust = _try(learner, state, answer.inner)
-    world = learner.environment
-    agent = rollout(
-        world,
-        (tried.solved if trust is None else trust.base).inner.policy,
-        agent_episodes,
-        key=agent_key,
-        record_rewards=world.is_stepped,  # Elsewhere they are a function.
-    )
+    policy = (tried.solved if trust is None else trust.base).inner.policy
+
+    def play(world: AbstractWorld, number: int, horizon: int | None) -> Trajectories:
+        # Where it is not stepped by the host, the true reward is a function.
+        stepped = world.is_stepped
+        return rollout(
+            world,
+            policy,
+            number,
+            horizon=horizon,
+            key=agent_key,
+            record_rewards=stepped,
+        )
+
+    agent = play(learner.agents, agent_episodes, learner.segment)
     rival = _challenge(learner, state, agent_episodes, jr.fold_in(agent_key, 1))
     new, metrics = _learn_from(learner, state, answer, tried, trust, agent, rival, done)
-    return new, metrics, agent
+    if learner.segment is None:
+        return new, metrics, agent
+    return new, metrics, play(learner.environment, _NUM_SHOWN, None)
 
 
 _outer_step_compiled = eqx.filter_jit(_outer_step)
@@ -211,9 +225,14 @@ def _challenge(
     inner = learner.challenge.train(
         state.challenger, state.reward, learner.problem, key=train_key
     )
-    world = learner.environment
+    world = learner.agents
     acted = rollout(
-        world, inner.policy, episodes, key=act_key, record_rewards=world.is_stepped
+        world,
+        inner.policy,
+        episodes,
+        horizon=learner.segment,
+        key=act_key,
+        record_rewards=world.is_stepped,
     )
     return Challenger(inner, acted)
 

@@ -42,7 +42,9 @@ def _task(name: str, environment: CartPole, options: Options, budget: int) -> Ta
 
 def cartpole(**changes) -> Task:
     """The episode ends when the pole falls."""
-    options = Options(temperature=0.1, trust_region=False, step_kl=0.3, inner_updates=6)
+    options = Options(
+        temperature=0.1, segment=0, trust_region=False, step_kl=0.3, inner_updates=6
+    )
     return _task("cartpole", CartPole(**changes), options, 1_000_000)
 
 
@@ -56,6 +58,7 @@ def cartpole_fixed(**changes) -> Task:
     environment = CartPole(**settings)
     options = Options(
         temperature=0.1,
+        segment=0,
         natural=False,
         trust_region=False,
         step_kl=0.3,

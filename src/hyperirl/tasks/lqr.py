@@ -15,6 +15,7 @@ from hyperirl.tasks.variants import scaled
 # they are clipped.
 _OPTIONS = Options(
     temperature=0.1,
+    segment=0,
     steps=30,
     policy_hidden=(64, 64),
     normalize=False,

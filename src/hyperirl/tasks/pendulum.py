@@ -38,7 +38,7 @@ def pendulum(**changes) -> Task:
         environment,
         "pendulum",
         options=Options(
-            temperature=1.0, natural=False, trust_region=False, step_kl=0.3
+            temperature=1.0, segment=0, natural=False, trust_region=False, step_kl=0.3
         ),
         budget=4_000_000,
         demos="pendulum",

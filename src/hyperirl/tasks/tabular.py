@@ -9,6 +9,7 @@ from hyperirl.tasks.task import Task
 
 _OPTIONS = Options(
     temperature=0.1,
+    segment=0,
     steps=30,
     policy_hidden=(),
     reward="table",
