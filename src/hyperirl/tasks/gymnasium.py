@@ -7,12 +7,14 @@ from hyperirl.tasks.task import Task
 GYM = "gym:"  # Before the id of an environment.
 
 
-def of_gymnasium(given: Any) -> Task:
+def of_gymnasium(given: Any, *, workers: int | None = None, ray: bool = False) -> Task:
     """A task of an environment of Gymnasium's.
 
     Args:
         given: `gym:ID`, an environment, a vector environment, or a function that makes
             an environment.
+        workers: Processes that step shards of the environments; None: this one does.
+        ray: Whether the workers are actors of Ray, which must be running.
     """
     import gymnasium
     from gymnasium.vector import VectorEnv
@@ -27,5 +29,5 @@ def of_gymnasium(given: Any) -> Task:
             f"got {type(given).__name__}; derive the environment's class from "
             "`hyperirl.environments.AbstractEnvironment` or `gymnasium.Env`."
         )
-    world = make_world(cast(Any, given))
+    world = make_world(cast(Any, given), workers=workers, ray=ray)
     return Task(world, world.name if name is None else name)

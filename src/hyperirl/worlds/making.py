@@ -1,5 +1,6 @@
 """From what people have, to a world: an id, an environment, a factory, a vector."""
 
+import functools
 import importlib.util
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,9 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import VectorEnv
 
 from hyperirl.worlds.gym import VectorStepper, copies
+from hyperirl.worlds.processes import crew
 from hyperirl.worlds.stepper import AbstractStepper
+from hyperirl.worlds.workers import ShardedStepper
 from hyperirl.worlds.world import Engine, SteppedWorld
 
 Given = str | EnvSpec | gymnasium.Env | VectorEnv | Callable[[], gymnasium.Env]
@@ -17,7 +20,12 @@ Given = str | EnvSpec | gymnasium.Env | VectorEnv | Callable[[], gymnasium.Env]
 
 
 def make_world(
-    given: Given, *, horizon: int | None = None, **options: Any
+    given: Given,
+    *,
+    horizon: int | None = None,
+    workers: int | None = None,
+    ray: bool = False,
+    **options: Any,
 ) -> SteppedWorld:
     """A world of Gymnasium's environments.
 
@@ -26,6 +34,8 @@ def make_world(
             `"my_module:MyEnv-v0"`), its spec, an environment that can be made again
             from its spec, a function that makes one, or a vector environment.
         horizon: Where episodes are cut; by default where the spec says.
+        workers: Processes that step shards of the environments; None: this one does.
+        ray: Whether the workers are actors of Ray, which must be running.
         **options: Of the environment, if it is made from an id or a spec.
     """
     if options and not isinstance(given, str | EnvSpec):
@@ -36,39 +46,56 @@ def make_world(
     if isinstance(given, str):
         given = _spec(given.removeprefix("gym:"))
     if isinstance(given, VectorEnv):
-        stepper = VectorStepper(given)
-        name, limit = _name(given.spec, given), _limit(given.spec)
-        engine = Engine(name, lambda num_envs: stepper, num_envs=given.num_envs)
-    elif isinstance(given, EnvSpec):
+        return _of_vector(given, horizon, workers)
+    if isinstance(given, gymnasium.Env):
+        given = _respec(given)
+    if isinstance(given, EnvSpec):
         name, limit = given.id, _limit(given)
-        engine = Engine(name, _from_spec(given, options))
-    elif isinstance(given, gymnasium.Env):
-        spec = _respec(given)
-        name, limit = spec.id, _limit(spec)
-        engine = Engine(name, _from_spec(spec, {}))
+        make = _from_spec(given, options, num_threads=0 if workers is None else 1)
     else:
         first = given()
         name, limit = _name(first.spec, first), _limit(first.spec)
-        factory = given
-        engine = Engine(name, lambda num_envs: copies(factory, num_envs))
+        make = functools.partial(copies, given)
+    if workers is not None:
+        make = functools.partial(ShardedStepper, crew(make, workers, ray=ray))
+    return _world(Engine(name, make), horizon, limit)
+
+
+def _of_vector(
+    given: VectorEnv, horizon: int | None, workers: int | None
+) -> SteppedWorld:
+    if workers is not None:
+        raise ValueError(
+            "A vector environment steps its environments itself and cannot be dealt "
+            "out to workers; give the id of an environment, or a function that makes "
+            "one."
+        )
+    stepper = VectorStepper(given)
+    engine = Engine(
+        _name(given.spec, given), lambda num_envs: stepper, num_envs=given.num_envs
+    )
+    return _world(engine, horizon, _limit(given.spec))
+
+
+def _world(engine: Engine, horizon: int | None, limit: int | None) -> SteppedWorld:
     horizon = limit if horizon is None else horizon
     if horizon is None:
         raise ValueError(
-            f"{name} does not say when its episodes are cut; give `horizon`, the "
-            "number of steps after which they are."
+            f"{engine.name} does not say when its episodes are cut; give `horizon`, "
+            "the number of steps after which they are."
         )
     return SteppedWorld(engine=engine, horizon=horizon)
 
 
 def _from_spec(
-    spec: EnvSpec, options: dict[str, Any]
+    spec: EnvSpec, options: dict[str, Any], num_threads: int
 ) -> Callable[[int], AbstractStepper]:
     """The fastest way there is: a batch of robots, a vector environment, or copies."""
     robot = _robot(spec, options)
     if robot is not None:
         from hyperirl.worlds.mujoco import MujocoStepper
 
-        return lambda num_envs: MujocoStepper(robot, num_envs)
+        return functools.partial(MujocoStepper, robot, num_threads=num_threads)
     if spec.vector_entry_point is not None and not spec.additional_wrappers:
         return lambda num_envs: VectorStepper(
             gymnasium.make_vec(
