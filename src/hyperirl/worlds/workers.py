@@ -229,13 +229,14 @@ class ShardedStepper(AbstractStepper):
         rows = [step[:4] for step in stepped]
         columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
         taken = [s.taken for s in stepped]
+        together = Stepped(*columns)
         if all(part is None for part in taken):
-            return Stepped(*columns)
+            return together
         whole = [
             np.ones(len(part), bool) if some is None else some
             for some, part in zip(taken, self._parts, strict=True)
         ]
-        return Stepped(*columns, np.concatenate(whole))
+        return together._replace(taken=np.concatenate(whole))
 
     def _unmoved(self, before: np.ndarray, lost: bool) -> Stepped:
         """A step that was lost: the episode is cut off where it was; or an idle one."""
