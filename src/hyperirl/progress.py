@@ -33,40 +33,62 @@ _NUMBERS = {
 class StepProgress:
     """Shows a row of metrics after each outer step.
 
-    In a terminal the numbers stay in place under a bar; elsewhere each step is a line.
+    In a terminal the numbers stay in place under a bar. Elsewhere it says that programs
+    are compiled and how long that took, and no more. With `log_every` it prints a line
+    every so many steps instead, wherever it is.
     """
 
-    def __init__(self, total: int | None, console: Console | None = None):
+    def __init__(
+        self,
+        total: int | None,
+        console: Console | None = None,
+        *,
+        log_every: int | None = None,
+        silent: bool = False,
+    ):
         self.of_total = "" if total is None else f"/{total}"
         self.console = Console(highlight=False) if console is None else console
         self.live = Live(console=self.console, transient=True, refresh_per_second=4)
+        self.log_every, self.silent = log_every, silent
+        self.in_place = self.console.is_terminal and log_every is None and not silent
         self.first: tuple[float, float] | None = None
 
     def __enter__(self) -> "StepProgress":
-        if self.console.is_terminal:
+        self.started = time.monotonic()
+        if self.in_place:
             self.live.start()
             self.live.update("Compiling ...")
+        elif not self.silent:
+            print("Compiling ...", flush=True)
         return self
 
     def __exit__(self, *_) -> None:
-        if self.console.is_terminal:
+        if self.in_place:
             self.live.stop()
 
     def show(self, row: dict[str, Any]) -> None:
         """The numbers of one step."""
+        if self.silent:
+            return
+        if self.first is None and not self.in_place:
+            seconds = time.monotonic() - self.started
+            print(f"First step done after {seconds:.0f} s.", flush=True)
         left = self._time_left(row["done"])
         step = f"step {row['step']}{self.of_total}"
-        if not self.console.is_terminal:
+        if self.in_place:
+            self.live.update(self._table(row, step, left))
+        elif self.log_every is not None and row["step"] % self.log_every == 0:
             numbers = ", ".join(f"{name} {text}" for name, text in _texts(row))
             print(f"{step}: {numbers}; {left}", flush=True)
-            return
+
+    def _table(self, row: dict[str, Any], step: str, left: str) -> Group:
         table = Table.grid(padding=(0, 2))
         for name, text in _texts(row):
             table.add_row(name, text)
-        bar = ProgressBar(1.0, row["done"], width=40)
+        width = min(40, max(8, self.console.width - len(step) - len(left) - 4))
         head = Table.grid(padding=(0, 2))
-        head.add_row(step, bar, left)
-        self.live.update(Group(head, table))
+        head.add_row(step, ProgressBar(1.0, row["done"], width=width), left)
+        return Group(head, table)
 
     def _time_left(self, done: float) -> str:
         """From the pace since the first step, which compiles."""

@@ -3,10 +3,11 @@
 A command is a frozen dataclass whose fields are its options and whose `run` does it.
 """
 
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import Annotated
 
@@ -47,13 +48,26 @@ Command = (
 
 _DESCRIPTION = """Learn reward functions from demonstrations.
 
-`--import MODULE`, anywhere, imports a module first: one that registers environments
-with Gymnasium.
+Two options may stand anywhere. `--quiet` prints nothing unless the command fails.
+`--import MODULE` first imports a module, one that registers environments with
+Gymnasium.
 
 For example:
     hyperirl learn
-    hyperirl evaluate runs/cartpole-fisher-0
-    hyperirl report runs/cartpole-fisher-0"""
+    hyperirl evaluate latest
+    hyperirl report latest"""
+
+_WELCOME = """hyperirl learns reward functions from demonstrations.
+
+  hyperirl learn
+      A reward for CartPole, from bundled demonstrations.
+  hyperirl report latest
+      What was learned, as one HTML file.
+  hyperirl learn --env MODULE:NAME --demos FILE
+      A reward for your own task.
+
+All commands:             hyperirl --help
+The options of a command: hyperirl learn --help"""
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -75,11 +89,16 @@ def _run(args: Sequence[str] | None) -> None:
     if args == ["--version"]:
         print(f"hyperirl {metadata.version('hyperirl')}")
         return
-    args = _import_modules(args)
-    command = tyro.cli(Command, prog="hyperirl", description=_DESCRIPTION, args=args)
+    quiet = "--quiet" in args
+    args = _import_modules([word for word in args if word != "--quiet"])
+    if not args:
+        print(_WELCOME)
+        return
+    command = parse(args)
     enable_compilation_cache()
     try:
-        command.run()
+        with _silence() if quiet else contextlib.nullcontext():
+            command.run()
     except BrokenPipeError:
         raise
     except (ValueError, OSError) as error:
@@ -90,6 +109,22 @@ def _run(args: Sequence[str] | None) -> None:
     except KeyboardInterrupt:
         print("hyperirl: interrupted.", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+def parse(args: Sequence[str]) -> Command:
+    """The command that some words stand for; prints help and exits if asked to."""
+    return tyro.cli(Command, prog="hyperirl", description=_DESCRIPTION, args=args)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing is printed meanwhile; errors are raised, and printed later."""
+    with (
+        open(os.devnull, "w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        yield
 
 
 def _import_modules(args: list[str]) -> list[str]:

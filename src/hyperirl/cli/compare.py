@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from hyperirl.cli.arguments import Maybe, run_path
 from hyperirl.cli.sweep import print_comparison
 
 
@@ -24,7 +25,7 @@ class Compare:
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
     """Folders of runs, or of sweeps."""
-    out: Path | None = None
+    out: Maybe[Path] = None
     """Also write a file: Markdown (.md) or all numbers (.json)."""
 
     def run(self) -> None:
@@ -36,10 +37,11 @@ class Compare:
             raise ValueError("Give at least one folder of a run or of a sweep.")
         if self.out is not None and self.out.suffix not in (".md", ".json"):
             raise ValueError(f"`--out` must end in .md or .json, got {self.out}.")
-        print_comparison(list(self.folders))
+        folders = [run_path(path) for path in self.folders]
+        print_comparison(folders)
         if self.out is None:
             return
-        table = compare(list(self.folders))
+        table = compare(folders)
         text = f"{table.markdown()}\n"
         if self.out.suffix == ".json":
             rows = {"headings": table.headings, "rows": table.rows}

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from hyperirl.cli.arguments import Flag, Maybe
+
 
 @dataclasses.dataclass(frozen=True)
 class Collect:
@@ -31,7 +33,7 @@ class Collect:
     """How many episodes."""
     seed: int = 0
     """Decides the expert's training and the episodes."""
-    temperature: float | None = None
+    temperature: Maybe[float] = None
     """How much the expert's entropy is worth, against its reward; 0.1 by default, 1 for
     pendulum."""
     discount: float = 0.99
@@ -40,7 +42,7 @@ class Collect:
     """Updates of PPO, where the expert must be trained."""
     option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE, a number of the environment to change; may be given several times."""
-    overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
+    overwrite: Flag = False
     """Replace the file if there is one."""
 
     def run(self) -> None:
@@ -81,11 +83,11 @@ class Inspect:
     source: Annotated[str, tyro.conf.Positional]
     """A .npz or .csv file, a folder by Minari or imitation or of .csv files, the id of
     a Minari dataset, or the name of bundled demonstrations: cartpole, lqr, ..."""
-    plot: Path | None = None
+    plot: Maybe[Path] = None
     """Draw them, too, and write the picture to this .png file."""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    json: Flag = False
     """Print JSON instead."""
-    download: tyro.conf.FlagCreatePairsOff[bool] = False
+    download: Flag = False
     """Fetch a Minari dataset that is not on this machine."""
 
     def run(self) -> None:
@@ -126,9 +128,9 @@ class Convert:
     out: Annotated[Path, tyro.conf.Positional]
     """A .npz file; a .csv file, which keeps only the episodes; or, without an ending,
     the folder of a Minari dataset."""
-    overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
+    overwrite: Flag = False
     """Replace the file if there is one; a folder is never replaced."""
-    download: tyro.conf.FlagCreatePairsOff[bool] = False
+    download: Flag = False
     """Fetch a Minari dataset that is not on this machine."""
 
     def run(self) -> None:

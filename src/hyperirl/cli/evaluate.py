@@ -1,10 +1,13 @@
 """`hyperirl evaluate`: what the reward of a run is worth."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+
+from hyperirl.cli.arguments import Flag, Maybe, run_path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,36 +17,42 @@ class Evaluate:
     Writes evaluation.json and picture.json into the folder of the run.
 
     For example:
-        hyperirl evaluate runs/first
+        hyperirl evaluate latest
         hyperirl evaluate runs/first --seeds 5
         hyperirl evaluate runs/first --budget 300000 --no-transfer
         hyperirl evaluate runs/mine --env my_module:make_env
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """The folder of the run, as `hyperirl learn` printed it."""
-    env: str | None = None
+    """The folder of the run, as `hyperirl learn` printed it; or `latest`."""
+    env: Maybe[str] = None
     """The environment, if the run was started with one of your own."""
     seeds: int = 2
     """Fresh policies trained on each reward."""
-    budget: int | None = None
+    budget: Maybe[int] = None
     """Environment steps for each of them; a million by default, or four where it takes
     long to find a way (pendulum, cartpole-fixed)."""
     transfer: bool = True
     """Also train in changed dynamics."""
+    json: Flag = False
+    """Print JSON instead: what evaluation.json holds."""
 
     def run(self) -> None:
         """Fails before the training if something is missing."""
         from hyperirl.learning import evaluate
 
+        folder = run_path(self.folder)
         found = evaluate(
-            self.folder,
+            folder,
             task=self.env,
             seeds=self.seeds,
             budget=self.budget,
             transfer=self.transfer,
         )
-        _print(self.folder, found)
+        if self.json:
+            print(json.dumps(found, indent=2))
+        else:
+            _print(folder, found)
 
 
 # What is printed, and what it is to be read against.

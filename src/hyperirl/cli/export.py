@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from hyperirl.cli.arguments import Flag, run_path
+
 
 @dataclasses.dataclass(frozen=True)
 class Export:
@@ -19,16 +21,16 @@ class Export:
     source: Annotated[
         Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_OR_REWARD")
     ]
-    """The folder of a run, or the file of a reward or of a policy."""
+    """The folder of a run, `latest`, or the file of a reward or of a policy."""
     to: Path
     """The folder to write into. Nothing in it is overwritten."""
-    onnx: tyro.conf.FlagCreatePairsOff[bool] = False
+    onnx: Flag = False
     """Write .onnx files too; needs the package onnx."""
 
     def run(self) -> None:
         """Says what was written."""
         from hyperirl.export import export
 
-        for path in export(self.source, self.to, onnx=self.onnx):
+        for path in export(run_path(self.source), self.to, onnx=self.onnx):
             print(f"Wrote {path}")
         print(f"How to use it:  {self.to / 'README.md'}")

@@ -1,13 +1,22 @@
 """`hyperirl learn` and `hyperirl resume`: the main job."""
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from hyperirl.cli.arguments import (
+    RUNS,
+    Flag,
+    Maybe,
+    point_latest_to,
+    run_path,
+)
 from hyperirl.cli.events import event_writer
+from hyperirl.cli.settings import Settings
 from hyperirl.cli.stopping import INTERRUPTED, Stopping
 from hyperirl.options import Options
 from hyperirl.progress import StepProgress
@@ -33,25 +42,32 @@ class Learn:
     env: str = "cartpole"
     """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world;
     gym:ID for one of Gymnasium's; or your own as MODULE:NAME, which is imported."""
-    demos: str | None = None
+    demos: Maybe[str] = None
     """A file of demonstrations, or the name of bundled ones; those of the environment
     by default."""
-    options: tyro.conf.OmitArgPrefixes[Options] = Options()
-    out: Path | None = None
+    options: Settings = Options()
+    out: Maybe[Path] = None
     """Folder of the run; must not exist yet. By default a new one under runs/."""
-    paper: tyro.conf.FlagCreatePairsOff[bool] = False
+    paper: Flag = False
     """The settings of the paper's authors, where no others are given."""
-    tensorboard: tyro.conf.FlagCreatePairsOff[bool] = False
+    log_every: Maybe[int] = None
+    """Print a line every so many steps. In a terminal the numbers are shown in place
+    by default; elsewhere the steps are silent."""
+    json: Flag = False
+    """Print only a summary, as JSON."""
+    tensorboard: Flag = False
     """Write TensorBoard event files into the run's folder too."""
 
     def run(self) -> None:
         """Makes the folder, learns, and says where the results are."""
         from hyperirl.learning import create_folder, set_up
 
+        telling = _Telling(self.log_every, self.json, self.tensorboard)
         setup = set_up(self.env, self.demos, self.options, paper=self.paper)
         out = _free_folder(setup) if self.out is None else self.out
         folder = create_folder(setup, out, ["hyperirl", *sys.argv[1:]])
-        _run(setup, folder, self.tensorboard)
+        point_latest_to(out)
+        _run(setup, folder, telling)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,10 +80,15 @@ class Resume:
     """
 
     run_folder: Annotated[Path, tyro.conf.Positional]
-    """The folder of the run."""
-    env: str | None = None
+    """The folder of the run, or `latest`."""
+    env: Maybe[str] = None
     """The environment, if the run was started with one of your own."""
-    tensorboard: tyro.conf.FlagCreatePairsOff[bool] = False
+    log_every: Maybe[int] = None
+    """Print a line every so many steps. In a terminal the numbers are shown in place
+    by default; elsewhere the steps are silent."""
+    json: Flag = False
+    """Print only a summary, as JSON."""
+    tensorboard: Flag = False
     """Write TensorBoard event files into the run's folder too."""
 
     def run(self) -> None:
@@ -75,22 +96,43 @@ class Resume:
         from hyperirl.learning import reopen
         from hyperirl.runs import RunFolder
 
-        folder = RunFolder.open(self.run_folder)
-        _run(reopen(folder, task=self.env), folder, self.tensorboard)
+        telling = _Telling(self.log_every, self.json, self.tensorboard)
+        folder = RunFolder.open(run_path(self.run_folder))
+        _run(reopen(folder, task=self.env), folder, telling)
 
 
-def _run(setup: "Setup", folder: "RunFolder", tensorboard: bool) -> None:
+@dataclasses.dataclass(frozen=True)
+class _Telling:
+    """What the user wants to hear of a run, and how."""
+
+    log_every: int | None
+    json: bool
+    tensorboard: bool
+
+    def __post_init__(self):
+        if self.log_every is not None and self.log_every < 1:
+            raise ValueError(f"`--log-every` must be at least 1, got {self.log_every}.")
+
+    def say(self, words: str) -> None:
+        """A line, unless the user wants nothing but JSON."""
+        if not self.json:
+            print(words, flush=True)
+
+
+def _run(setup: "Setup", folder: "RunFolder", telling: _Telling) -> None:
     from hyperirl.demos import oddities
     from hyperirl.learning import Stopped, run, shown_steps
 
     config, out = setup.config, folder.path
-    events = event_writer(out) if tensorboard else None
-    print(f"Learning a reward for {config.env} by {config.method}, in {out}")
+    events = event_writer(out) if telling.tensorboard else None
+    telling.say(f"Learning a reward for {config.env} by {config.method}, in {out}")
     for oddity in oddities(setup.demos, setup.environment):
-        print(f"Note: {oddity}")
+        telling.say(f"Note: {oddity}")
     advice = f"Go on:  hyperirl resume {out}"
+    total = shown_steps(config)
+    progress = StepProgress(total, log_every=telling.log_every, silent=telling.json)
     try:
-        with Stopping(advice) as stopping, StepProgress(shown_steps(config)) as shown:
+        with Stopping(advice) as stopping, progress as shown:
 
             def on_step(row: dict[str, Any]) -> None:
                 stopping.unsaved = True
@@ -100,9 +142,28 @@ def _run(setup: "Setup", folder: "RunFolder", tensorboard: bool) -> None:
 
             result = run(setup, folder, on_step=on_step)
     except Stopped as stop:
-        print(f"Stopped and saved. {advice}" if stop.saved else f"Stopped. {advice}")
+        done = "Stopped and saved." if stop.saved else "Stopped."
+        telling.say(f"{done} {advice}")
         raise SystemExit(INTERRUPTED) from None
-    _print_end(out, result)
+    if telling.json:
+        print(json.dumps(_summary(out, result), indent=2))
+    else:
+        _print_end(out, result)
+
+
+def _summary(out: Path, result: "Result") -> dict[str, Any]:
+    """What a script wants to know about a run that has ended."""
+    last = result.metrics[-1] if result.metrics else {}
+    numbers = ("seconds", "best_nll_valid", "floor_valid", "nll_valid")
+    return {
+        "folder": str(out),
+        "env": result.config.env,
+        "method": result.config.method,
+        "steps": len(result.metrics),
+        **{name: last.get(name) for name in numbers},
+        "reward": result.reward is not None,
+        "warnings": result.warnings,
+    }
 
 
 def _print_end(out: Path, result: "Result") -> None:
@@ -129,7 +190,7 @@ def _free_folder(setup: "Setup") -> Path:
     plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in config.env)
     first = name = f"{plain}-{config.method}-{config.seed}"
     number = 1
-    while (path := Path("runs") / name).exists():
+    while (path := RUNS / name).exists():
         number += 1
         name = f"{first}-{number}"
     return path

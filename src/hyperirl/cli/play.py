@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from hyperirl.cli.arguments import Flag, Maybe, run_path
+
 if TYPE_CHECKING:
     from hyperirl.films import Format
     from hyperirl.runs import RunFolder
@@ -21,19 +23,19 @@ class Play:
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """The folder of the run."""
-    out: Path | None = None
+    """The folder of the run, or `latest`."""
+    out: Maybe[Path] = None
     """The file to write: .gif, .mp4 or .png (a still); film.gif in the folder of the
     run by default."""
-    env: str | None = None
+    env: Maybe[str] = None
     """The environment, if the run was started with one of your own."""
     seed: int = 0
     """Decides where the episode starts, and what chance does."""
-    greedy: tyro.conf.FlagCreatePairsOff[bool] = False
+    greedy: Flag = False
     """Always take the likeliest action."""
     frames: int = 120
     """Longer episodes are shown in leaps."""
-    overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
+    overwrite: Flag = False
     """Replace the file if there is one."""
 
     def run(self) -> None:
@@ -41,7 +43,7 @@ class Play:
         from hyperirl.learning import subject_of
         from hyperirl.runs import RunFolder, atomic
 
-        folder = RunFolder.open(self.folder)
+        folder = RunFolder.open(run_path(self.folder))
         out = folder.path / "film.gif" if self.out is None else self.out
         format = _format(out)
         self._check(folder, out)

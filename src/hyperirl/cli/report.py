@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from hyperirl.cli.arguments import Maybe, run_path
+
 
 @dataclasses.dataclass(frozen=True)
 class Report:
@@ -14,19 +16,21 @@ class Report:
     Nothing is run again, and the file needs nothing else: send it to anybody.
 
     For example:
+        hyperirl report latest
         hyperirl report runs/first
         hyperirl report runs/fisher runs/ml-irl runs/bc --out comparison.html
     """
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
-    """The folders of the runs."""
-    out: Path | None = None
+    """The folders of the runs; `latest` is the newest in runs/."""
+    out: Maybe[Path] = None
     """The file to write: report.html in the folder of a single run, or here."""
 
     def run(self) -> None:
         """Says where the file is."""
         from hyperirl.report import write_report
 
-        alone = self.runs[0] if len(self.runs) == 1 else Path()
-        out = write_report(list(self.runs), self.out or alone / "report.html")
+        runs = [run_path(path) for path in self.runs]
+        alone = runs[0] if len(runs) == 1 else Path()
+        out = write_report(runs, self.out or alone / "report.html")
         print(f"Wrote {out}. Open it in a browser; it needs no network.")

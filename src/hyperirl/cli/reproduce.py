@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from hyperirl.cli.arguments import Flag, Maybe
 from hyperirl.cli.cells import cell_runner
 from hyperirl.experiments.reproduce import NAMES, SEEDS, Budget, Name, reproduce
 
@@ -33,16 +34,16 @@ class Reproduce:
     budget: Budget = "quick"
     """quick: minutes, to see that it works. standard: five seeds, scaled down. full:
     the paper's own counts."""
-    seeds: int | None = None
+    seeds: Maybe[int] = None
     """Repetitions; 1 for quick, 5 for the others."""
     out: Path = Path("results")
     """Folder of all results."""
-    workers: int | None = None
+    workers: Maybe[int] = None
     """Processes at a time; one a core by default. Timed experiments use one."""
-    ray: tuple[str, ...] | None = None
+    ray: Maybe[tuple[str, ...]] = None
     """Run on Ray instead: on a cluster, if its address is given, or on one started
     here, which only this machine can reach."""
-    trust_cluster: tyro.conf.FlagCreatePairsOff[bool] = False
+    trust_cluster: Flag = False
     """Join the cluster at that address although its machines could run code here."""
 
     def run(self) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
+from hyperirl.cli.arguments import Flag, Maybe, run_path
+
 if TYPE_CHECKING:
     from hyperirl.rewards.scoring import Scores
 
@@ -24,13 +26,13 @@ class Score:
     """
 
     reward: Annotated[Path, tyro.conf.Positional]
-    """The file of a reward, or the folder of a run."""
+    """The file of a reward, the folder of a run, or `latest`."""
     demos: Annotated[str, tyro.conf.Positional]
     """Episodes: a .npz file, or the name of bundled demonstrations."""
-    discount: float | None = None
+    discount: Maybe[float] = None
     """How much the next step is worth, against this one; what the demonstrations say by
     default, or 0.99."""
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    json: Flag = False
     """Print JSON instead, with all episodes."""
 
     def run(self) -> None:
@@ -39,7 +41,7 @@ class Score:
         from hyperirl.rewards.scoring import score
         from hyperirl.runs import RunFolder
 
-        path = self.reward
+        path = run_path(self.reward)
         if path.is_dir():
             path = RunFolder.open(path).reward_path
         reward, episodes = saving.load_reward(path), demos.load(self.demos)

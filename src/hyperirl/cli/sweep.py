@@ -8,7 +8,9 @@ from typing import Annotated
 
 import tyro
 
+from hyperirl.cli.arguments import Flag, Maybe
 from hyperirl.cli.cells import cell_runner
+from hyperirl.cli.settings import Settings
 from hyperirl.options import Options
 
 
@@ -29,10 +31,10 @@ class Sweep:
     env: str = "cartpole"
     """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world; or
     your own as MODULE:NAME, which is imported, also by the processes that learn."""
-    demos: str | None = None
+    demos: Maybe[str] = None
     """A file of demonstrations, or the name of bundled ones; those of the environment
     by default."""
-    options: tyro.conf.OmitArgPrefixes[Options] = Options()
+    options: Settings = Options()
     set: Annotated[
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="FIELD=V,V")
     ] = ()
@@ -41,14 +43,14 @@ class Sweep:
     """Runs of each combination; their seeds follow `--seed`."""
     out: Path = Path("runs/sweep")
     """Folder of the sweep."""
-    paper: tyro.conf.FlagCreatePairsOff[bool] = False
+    paper: Flag = False
     """The settings of the paper's authors, where no others are given."""
-    workers: int | None = None
+    workers: Maybe[int] = None
     """Processes at a time; one a core by default."""
-    ray: tuple[str, ...] | None = None
+    ray: Maybe[tuple[str, ...]] = None
     """Run on Ray instead: on a cluster, if its address is given, or on one started
     here, which only this machine can reach."""
-    trust_cluster: tyro.conf.FlagCreatePairsOff[bool] = False
+    trust_cluster: Flag = False
     """Join the cluster at that address although its machines could run code here."""
 
     def run(self) -> None:

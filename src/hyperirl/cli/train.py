@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import tyro
+from hyperirl.cli.arguments import Flag, Maybe
 
 if TYPE_CHECKING:
     from hyperirl.inner import AbstractInnerSolver, Point
@@ -29,27 +29,27 @@ class Train:
     env: str = "cartpole"
     """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world;
     gym:ID for one of Gymnasium's; or your own as MODULE:NAME, which is imported."""
-    reward: Path | None = None
+    reward: Maybe[Path] = None
     """A reward from `hyperirl learn`; the environment's own by default."""
     solver: Literal["ppo", "sac", "reinforce", "exact"] = "ppo"
     """exact: in closed form (tabular, grid-world, and lqr with a quadratic reward)."""
-    temperature: float | None = None
+    temperature: Maybe[float] = None
     """How much entropy is worth, against the reward; 0.1 by default, 1 for pendulum."""
     discount: float = 0.99
     """How much the next step is worth, against this one."""
     steps: int = 500_000
     """Environment steps."""
-    seconds: float | None = None
+    seconds: Maybe[float] = None
     """Stop after this time, compilation included."""
-    tolerance: float | None = None
+    tolerance: Maybe[float] = None
     """Stop when the optimality gap is below this, by two standard errors."""
-    learning_rate: float | None = None
+    learning_rate: Maybe[float] = None
     """Of the policy; each solver has its own default."""
     seed: int = 0
     """Decides everything random."""
-    out: Path | None = None
+    out: Maybe[Path] = None
     """Where to write the policy, a .npz file."""
-    overwrite: tyro.conf.FlagCreatePairsOff[bool] = False
+    overwrite: Flag = False
     """Replace the file if there is one."""
 
     def run(self) -> None:
