@@ -21,6 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LIST = Path(__file__).with_name("mutations.toml")
+NOTICED, OUT_OF_DATE = "noticed", "OUT OF DATE"  # The line is not there any more.
+SLOW = -1  # A busy machine is no proof that a test notices.
 FAILED, INTERRUPTED = 1, 2  # Pytest's codes for failed tests, and for a broken import.
 
 
@@ -34,31 +36,29 @@ class Bug:
     new: str
     tests: str
 
-    def plant(self, package: Path) -> None:
-        """Changes the copy; the line must be there exactly once."""
+    def plant(self, package: Path) -> bool:
+        """Changes the copy; `False` unless the line is there exactly once."""
         path = package / self.file
-        text = path.read_text()
-        if text.count(self.old) != 1:
-            raise SystemExit(
-                f"{self.file} has {text.count(self.old)} times {self.old!r}, so "
-                f"'{self.what}' cannot be tried; correct {LIST.name}."
-            )
+        text = path.read_text() if path.exists() else ""
         path.write_text(text.replace(self.old, self.new))
+        return text.count(self.old) == 1
 
 
-def noticed(bug: Bug, cache: Path, timeout: float) -> bool | None:
-    """Whether the tests fail with the bug; `None` if there are no such tests."""
+def outcome(bug: Bug, cache: Path, timeout: float) -> str:
+    """What becomes of a bug, in words."""
     with tempfile.TemporaryDirectory(prefix="hyperirl-mutant-") as folder:
         copy = Path(folder) / "src"
         skipped = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / "src", copy, ignore=skipped)
-        bug.plant(copy / "hyperirl")
+        if not bug.plant(copy / "hyperirl"):
+            return OUT_OF_DATE
         code = run_tests(bug.tests, copy, cache, timeout)
-    return None if code not in (0, FAILED, INTERRUPTED) else code != 0
+    found = {0: "NOT NOTICED", FAILED: NOTICED, INTERRUPTED: NOTICED, SLOW: "NO ANSWER"}
+    return found.get(code, "NO SUCH TESTS")
 
 
 def run_tests(tests: str, source: Path, cache: Path, timeout: float) -> int:
-    """Pytest's exit code; tests that hang have failed."""
+    """Pytest's exit code, or that of tests which took too long to say anything."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     environment = os.environ | {
         "PYTHONPATH": str(source),
@@ -76,7 +76,7 @@ def run_tests(tests: str, source: Path, cache: Path, timeout: float) -> int:
             timeout=timeout,
         )
     except subprocess.TimeoutExpired:
-        return FAILED
+        return SLOW
     return done.returncode
 
 
@@ -96,11 +96,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="hyperirl-mutants-") as folder:
         for bug in bugs:
             began = time.monotonic()
-            found = noticed(bug, args.cache or Path(folder), args.timeout)
-            count += found is True
-            words = {True: "noticed", False: "NOT NOTICED", None: "NO SUCH TESTS"}
+            found = outcome(bug, args.cache or Path(folder), args.timeout)
+            count += found == NOTICED
             seconds = time.monotonic() - began
-            line = f"{words[found]:13} {bug.file}: {bug.what} ({seconds:.0f} s)"
+            line = f"{found:13} {bug.file}: {bug.what} ({seconds:.0f} s)"
             print(line, flush=True)
     print(f"{count} of {len(bugs)} bugs were noticed.")
     raise SystemExit(0 if count == len(bugs) else 1)

@@ -119,7 +119,8 @@ def test_the_newest_checkpoint_is_kept(run):
         run.save_checkpoint({"x": jnp.full(3, float(step))}, step)
     state, step = run.load_checkpoint(like)
     assert (state["x"].tolist(), step) == ([2.0, 2.0, 2.0], 2)
-    assert len(list(run.path.glob("*.npz"))) == 1
+    names = sorted(path.name for path in run.path.glob("*.npz"))
+    assert names == ["checkpoint.npz", "checkpoint.previous.npz"]
 
 
 def test_what_a_killed_writer_left_is_ignored_and_removed(run):

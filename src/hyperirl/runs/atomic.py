@@ -24,3 +24,17 @@ def remove_leftovers(path: Path) -> None:
     """Removes what killed writers of this file left behind; for its only writer."""
     for leftover in path.parent.glob(f".{path.name}.*.part"):
         leftover.unlink(missing_ok=True)
+
+
+def keep(path: Path, name: Path) -> None:
+    """Gives a file a second name, under which it outlives its replacement."""
+    if not path.exists():
+        return
+    try:
+        temporary = name.with_name(f".{name.name}.{os.getpid()}.part")
+        temporary.unlink(missing_ok=True)
+        os.link(path, temporary)
+        os.replace(temporary, name)
+        temporary.unlink(missing_ok=True)  # It stays if both were the same file.
+    except OSError:  # Some file systems know no second names.
+        write_bytes(name, path.read_bytes())

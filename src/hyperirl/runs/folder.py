@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,10 @@ class RunFolder:
     def _checkpoint_path(self) -> Path:
         return self.path / "checkpoint.npz"
 
+    @property
+    def _previous_path(self) -> Path:
+        return self.path / "checkpoint.previous.npz"
+
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Refuses to be a second writer; a killed writer lets go by itself."""
@@ -176,24 +181,40 @@ class RunFolder:
         return [line + b"\n" for line in text.split(b"\n")[:-1]]
 
     def save_checkpoint(self, state: PyTree, step: int) -> None:
-        """Replaces the checkpoint: at every moment there is the old or the new one."""
-        atomic.remove_leftovers(self._checkpoint_path)
+        """Replaces the checkpoint: at every moment there is the old or the new one.
+
+        The one before is kept beside it, in case the new one is damaged later.
+        """
+        for path in (self._checkpoint_path, self._previous_path):
+            atomic.remove_leftovers(path)
+        atomic.keep(self._checkpoint_path, self._previous_path)
         save_arrays(self._checkpoint_path, state, {"step": int(step)})
 
     def load_checkpoint(self, like: PyTree) -> tuple[PyTree, int] | None:
         """The newest state and its step; `None` if none was saved.
 
-        `like` is a state of the same structure, whose arrays are replaced.
+        If it is damaged, and the one before is not, that one takes its place, with a
+        warning. For the only writer of the folder.
+
+        Args:
+            like: A state of the same structure, whose arrays are replaced.
         """
         if not self._checkpoint_path.exists():
             return None
-        step = load_metadata(self._checkpoint_path).get("step")
-        if type(step) is not int or not 0 <= step < 2**63:
-            raise RunError(
-                f"{self._checkpoint_path} does not say its step, so it is not a "
-                "checkpoint; remove it to start the run again."
+        try:
+            return _read_checkpoint(self._checkpoint_path, like)
+        except ValueError as error:
+            try:
+                state, step = _read_checkpoint(self._previous_path, like)
+            except ValueError:  # There is none, or both are of another run.
+                raise error from None
+            os.replace(self._previous_path, self._checkpoint_path)
+            warnings.warn(
+                f"The checkpoint cannot be used ({error}) The run goes on from the one "
+                f"before, of step {step}.",
+                stacklevel=2,
             )
-        return load_arrays(self._checkpoint_path, like), step
+            return state, step
 
     def save_json(self, name: str, value: Any) -> None:
         """Writes a file such as `evaluation.json`; NaN and infinity become null."""
@@ -202,6 +223,16 @@ class RunFolder:
     def load_json(self, name: str) -> dict[str, Any] | None:
         """What such a file holds; `None` if there is none."""
         return _read_mapping(self.path / name)
+
+
+def _read_checkpoint(path: Path, like: PyTree) -> tuple[PyTree, int]:
+    step = load_metadata(path).get("step")
+    if type(step) is not int or not 0 <= step < 2**63:
+        raise RunError(
+            f"{path} does not say its step, so it is not a checkpoint; remove it to "
+            "start the run again."
+        )
+    return load_arrays(path, like), step
 
 
 def _read_mapping(path: Path) -> dict[str, Any] | None:

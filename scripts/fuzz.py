@@ -1,0 +1,131 @@
+"""Damages files of every kind, and counts what their loaders say.
+
+    python scripts/fuzz.py --inputs 1000000 --json fuzz.json
+    python scripts/fuzz.py --inputs 5000 --only Reward Config
+
+Each loader runs in a process of its own, so one that crashes is counted too. An input
+that takes over 10 seconds, or over 64 MB and 20 times its file, is a failure, and so is
+anything but a `ValueError` of one line.
+"""
+
+import argparse
+import collections
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+import tracemalloc
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FAULTS = Path(__file__).parent.parent / "tests" / "faults"
+sys.path.insert(0, str(FAULTS))
+
+SECONDS, MEMORY, MULTIPLE = 10.0, 2**26, 20
+MEASURED = 20  # One input of so many: measuring memory is slow.
+BATCH = 500
+FAILURES = ("traceback", "over time", "over memory", "crash")
+
+
+def try_one(loader: Any, path: Path, measured: bool) -> tuple[str, str]:
+    """What becomes of a damaged file, and the words of a failure."""
+    began, size = time.monotonic(), path.stat().st_size
+    if measured:
+        tracemalloc.start()
+    try:
+        loader.read(path)
+        found = "loaded", ""
+    except ValueError as error:
+        words = str(error)
+        plain = words and "\n" not in words and len(words) < 1000
+        found = ("refused", "") if plain else ("traceback", repr(error)[:300])
+    except MemoryError as error:
+        found = "over memory", repr(error)[:300]
+    except BaseException as error:
+        found = "traceback", repr(error)[:300]
+    if measured:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        if peak > MEMORY + MULTIPLE * size:
+            found = "over memory", f"{peak} bytes for a file of {size}"
+    if time.monotonic() - began > SECONDS:
+        found = "over time", f"{time.monotonic() - began:.0f} s"
+    return found
+
+
+def batch(name: str, seed: int, inputs: int, answer: Any) -> None:
+    """So many inputs of one loader; in a process of its own."""
+    import loaders
+
+    warnings.simplefilter("ignore")
+    loader = next(x for x in loaders.LOADERS if type(x).__name__ == name)
+    random, counts, failures = np.random.default_rng(seed), collections.Counter(), []
+    with tempfile.TemporaryDirectory(prefix="hyperirl-fuzz-") as folder:
+        path = loader.write(Path(folder))
+        whole = path.read_bytes()
+        for number in range(inputs):
+            damaged = loader.damaged(whole, random)
+            path.write_bytes(damaged)
+            found, words = try_one(loader, path, number % MEASURED == 0)
+            counts[found] += 1
+            if found in FAILURES:
+                failures.append({"words": words, "input": damaged[:2000].hex()})
+    answer.put((dict(counts), failures[:5]))
+
+
+def run_batch(name: str, seed: int, inputs: int) -> tuple[dict[str, int], list]:
+    """The counts of a batch; a process that dies is a crash."""
+    spawn = multiprocessing.get_context("spawn")
+    answer = spawn.Queue()
+    process = spawn.Process(target=batch, args=(name, seed, inputs, answer))
+    process.start()
+    while process.is_alive() and answer.empty():
+        time.sleep(0.05)
+    found = {"crash": 1}, [{"words": f"seed {seed} ended the process", "input": ""}]
+    if not answer.empty():
+        found = answer.get()
+    process.join()
+    return found
+
+
+def main() -> None:
+    """Prints a line for each loader; the exit code is 1 if one failed."""
+    import loaders
+
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--inputs", type=int, default=10_000, help="in all")
+    parser.add_argument("--only", nargs="*", default=[], help="loaders")
+    parser.add_argument("--minutes", type=float, default=600, help="at most")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="where the table goes")
+    args = parser.parse_args()
+    names = [type(x).__name__ for x in loaders.LOADERS]
+    names = [name for name in names if not args.only or name in args.only]
+    each = -(-args.inputs // len(names))
+    counts = {name: collections.Counter() for name in names}
+    failures: dict[str, list] = {name: [] for name in names}
+    stop = time.monotonic() + 60 * args.minutes
+    size = min(each, 100 * BATCH // 10)
+    for number in range(-(-each // size)):  # In turn, so all get their share.
+        for name in names:
+            if time.monotonic() > stop:
+                break
+            found, failed = run_batch(name, args.seed + 1000 * number, size)
+            counts[name].update(found)
+            failures[name] += failed
+            print(f"{name:16} {dict(counts[name])} {failed[:1]}", flush=True)
+            rows = [{"loader": n, **counts[n], "failures": failures[n]} for n in names]
+            if args.json is not None:
+                args.json.write_text(json.dumps(rows, indent=2) + "\n")
+    total = sum(sum(count.values()) for count in counts.values())
+    wrong = sum(count[kind] for count in counts.values() for kind in FAILURES)
+    print(f"{total} inputs, {wrong} failures.")
+    raise SystemExit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
