@@ -34,7 +34,15 @@ GROUPS: tuple[Group, ...] = (
     Group(
         "basic",
         "How long, how, and with which random numbers.",
-        ("method", "steps", "time", "seed", "temperature", "discount"),
+        (
+            "method",
+            "steps",
+            "time",
+            "until_settled",
+            "seed",
+            "temperature",
+            "discount",
+        ),
         basic=True,
     ),
     Group(
@@ -50,7 +58,15 @@ GROUPS: tuple[Group, ...] = (
     Group(
         "inner",
         "Advanced: how the policy follows the reward.",
-        ("inner", "inner_updates", "demo_starts", "lost_starts", "adaptive"),
+        (
+            "inner",
+            "inner_updates",
+            "average",
+            "challenge_every",
+            "demo_starts",
+            "lost_starts",
+            "adaptive",
+        ),
     ),
     Group(
         "hypergradient",
@@ -75,7 +91,11 @@ GROUPS: tuple[Group, ...] = (
             "clip",
         ),
     ),
-    Group("data", "Advanced: which episodes are kept apart.", ("test_seed",)),
+    Group(
+        "data",
+        "Advanced: how the demonstrations are cut and dealt out.",
+        ("segment", "test_seed"),
+    ),
 )
 
 
