@@ -4,13 +4,18 @@ import dataclasses
 
 import gymnasium as gym
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 
 from hyperirl import demos
 from hyperirl.demos import Demos, DemosError, Provenance, from_arrays, oddities
 from hyperirl.demos.determinism import evidence_of_determinism
+from hyperirl.demos.following import share_astray
 from hyperirl.environments import LQR, CartPole, Pendulum
+from hyperirl.policies import mlp_policy
+from hyperirl.rollout import rollout
+from hyperirl.worlds import make_world
 
 
 def names(found):
@@ -227,3 +232,11 @@ def test_few_steps_show_nothing():
     assert evidence_of_determinism(places([0, 1, 0, 1])) is None
     few = from_arrays([np.ones((4, 2))], [np.eye(3, 2)], terminated=[False])
     assert evidence_of_determinism(few) is None
+
+
+def test_robots_are_not_asked_where_an_action_leads():
+    """They can start anywhere, but are no function that can be compiled."""
+    world = make_world("InvertedPendulum-v5")
+    policy = mlp_policy(4, world.action_space, key=jr.key(0))
+    played = Demos(rollout(world, policy, 2, key=jr.key(1)))
+    assert share_astray(played, world) is None

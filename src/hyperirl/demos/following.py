@@ -7,13 +7,17 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from hyperirl.demos.demos import Demos
-from hyperirl.environments import AbstractEnvironment
+from hyperirl.environments import AbstractEnvironment, AbstractWorld
 
 
-def share_astray(demos: Demos, environment: AbstractEnvironment) -> float | None:
-    """How many of the first steps lead elsewhere; `None` if that depends on chance."""
-    if not environment.can_start_anywhere:
+def share_astray(demos: Demos, environment: AbstractWorld) -> float | None:
+    """How many of the first steps lead elsewhere; `None` if that is not known.
+
+    It is not where it depends on chance, or where the host steps the world.
+    """
+    if environment.is_stepped or not environment.can_start_anywhere:
         return None
+    assert isinstance(environment, AbstractEnvironment)
     batch = demos.trajectories
     mask = np.array(batch.mask)
     if "last observations" in demos.provenance.missing:
