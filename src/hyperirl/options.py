@@ -220,7 +220,7 @@ def check_setting(name: str, value: Any) -> None:
                 f"`{name}` must be at least {low} and at most {high}, got {value}."
             )
     if name.endswith("_hidden") and not all(1 <= size <= 10**5 for size in value):
-        raise ValueError(f"`{name}` must be sizes of at least 1, got {value}.")
+        raise ValueError(f"`{name}` must be sizes of at least 1, got {_short(value)}.")
 
 
 def kinds(name: str) -> tuple[Any, ...]:

@@ -128,10 +128,6 @@ class Imitation(Folder):
     fixture, file = "imitation-cartpole", "data-00000-of-00001.arrow"
 
 
-class ImitationInfo(Folder):
-    fixture, file = "imitation-cartpole", "dataset_info.json"
-
-
 class MinariArrow(Folder):
     fixture, file = "minari-cartpole-arrow", "data/0/part-0.arrow"
 
@@ -213,7 +209,6 @@ ARCHIVES = [Demonstrations(), Reward(), APolicy(), ASketch(), Checkpoint()]
 OTHERS = [
     Table(),
     Imitation(),
-    ImitationInfo(),
     MinariArrow(),
     MinariMetadata(),
     MinariHDF5(),
