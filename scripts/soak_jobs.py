@@ -74,7 +74,7 @@ def make_cartpole_demos(path: Path) -> None:
     import numpy as np
 
     random, env = np.random.default_rng(0), gymnasium.make("CartPole-v1")
-    observations, actions, ends = [], [], []
+    episodes = []
     for seed in range(8):
         seen, taken, over = [env.reset(seed=seed)[0]], [], False
         while not over and len(taken) < 40:
@@ -82,13 +82,9 @@ def make_cartpole_demos(path: Path) -> None:
             taken.append(follow if random.random() < 0.8 else 1 - follow)
             observation, _, over, _, _ = env.step(taken[-1])
             seen.append(observation)
-        observations.append(np.asarray(seen, np.float32))
-        actions.append(np.asarray(taken, np.int32))
-        ends.append(bool(over))
-    made = demos.from_episodes(
-        observations=observations, actions=actions, terminated=ends
-    )
-    demos.save(made, path.with_suffix(".npz"))
+        states, chosen = np.asarray(seen, np.float32), np.asarray(taken, np.int32)
+        episodes.append(demos.Episode(states, chosen, terminated=bool(over)))
+    demos.save(demos.from_episodes(episodes), path.with_suffix(".npz"))
 
 
 def make_run(path: Path) -> None:
