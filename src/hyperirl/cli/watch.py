@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from hyperirl.cli.arguments import run_path
+
 
 @dataclasses.dataclass(frozen=True)
 class Watch:
@@ -14,12 +16,12 @@ class Watch:
     Only this machine can see it. Ctrl-C ends it, and the run goes on.
 
     For example:
-        hyperirl watch runs/first
+        hyperirl watch latest
         hyperirl watch runs/first --port 9000 --every 30
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """The folder of the run."""
+    """The folder of the run, or `latest`."""
     port: int = 8017
     """Where to listen; 0 takes a port that is free."""
     every: int = 5
@@ -29,9 +31,10 @@ class Watch:
         """Serves until it is interrupted."""
         from hyperirl.report import ReportServer
 
-        with ReportServer(self.folder, self.port, every=self.every) as server:
+        folder = run_path(self.folder)
+        with ReportServer(folder, self.port, every=self.every) as server:
             print(f"Open {server.url} in a browser; Ctrl-C ends this.", flush=True)
             try:
                 server.serve_forever()
             except KeyboardInterrupt:
-                print(f"\nStopped watching {self.folder}.")
+                print(f"\nStopped watching {folder}.")
