@@ -139,7 +139,7 @@ def test_a_folder_that_may_not_be_written_gets_one_sentence(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["demos"], ["demos", "colect"], ["demos", "inspect"], ["fly"]]
+    "arguments", [["demos"], ["demos", "colect"], ["demos", "inspect"], ["fly"]]
 )
 def test_unknown_or_missing_words_exit_with_2(arguments, capsys):
     assert "hyperirl" in refused(arguments, capsys)

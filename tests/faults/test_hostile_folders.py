@@ -118,6 +118,7 @@ def refusals(capsys, run, name, commands, *, cases) -> int:
     for case in range(cases):
         content = _damaged(name, whole, random, bytewise=case % 3 == 0)
         (run / name).write_bytes(content)
+        (run / "checkpoint.previous.npz").unlink(missing_ok=True)  # Nothing to fall to.
         count += bool(refusal(capsys, commands[case % len(commands)], run))
     return count
 

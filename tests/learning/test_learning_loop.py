@@ -411,7 +411,7 @@ def test_a_config_with_wrong_types_gets_one_sentence(change, words):
 
 
 def test_the_policy_may_be_the_mean_of_the_last_inner_solutions(tabular_demos):
-    """Of one solution it is that solution, to the bit; of more it is another."""
+    """Choices have it by default; the first one is of a single solution."""
     settings = dict(
         inner="ppo", steps=2, adaptive=False, progress=False, inner_updates=1
     )
@@ -419,8 +419,8 @@ def test_the_policy_may_be_the_mean_of_the_last_inner_solutions(tabular_demos):
         row["nll_valid"]
         for row in learn("tabular", tabular_demos, **settings, **more).metrics
     ]
-    last, same, mean = nll(), nll(average=1), nll(average=2)
-    assert last == same and last[0] == mean[0] and last[1] != mean[1]
+    last, mean, usual = nll(average=1), nll(average=2), nll()
+    assert last[0] == mean[0] and last[1] != mean[1] and usual == mean
 
 
 def test_every_step_compares_its_hypergradient_with_the_soft_bellman_form(

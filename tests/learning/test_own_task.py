@@ -231,7 +231,7 @@ def test_every_command_takes_a_task_by_its_module(tmp_path):
         *["--out", "demos.npz"],
     )
     small = ["--steps", "2", "--inner-updates", "1", "--agent-episodes", "8"]
-    small += ["--adaptive", "False", "--demos", "demos.npz", "--out", "run"]
+    small += ["--no-adaptive", "--demos", "demos.npz", "--out", "run"]
     hyperirl_in(tmp_path, "learn", *env, *small)
     refused = hyperirl_in(tmp_path, "resume", "run", code=2)
     assert "name it again" in refused.stderr and "imported" not in refused.stdout

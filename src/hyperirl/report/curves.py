@@ -17,6 +17,7 @@ CURVES = (
 
 DIAGNOSTICS = (
     Chart(METRICS["ml_irl_cosine"]),
+    Chart(METRICS["soft_bellman_cosine"]),
     Chart(METRICS["residual"]),
     Chart(METRICS["effective_dimension"]),
     Chart(METRICS["certificate"]),
