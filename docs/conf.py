@@ -1,5 +1,15 @@
 """Sphinx settings: `sphinx-build -W docs FOLDER`. Building needs no network."""
 
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+sys.path.insert(0, str(_HERE))
+
+import reference_pages  # noqa: E402
+
+reference_pages.write(_HERE / "reference")
+
 project = "hyperirl"
 extensions = ["myst_parser"]
 html_theme = "furo"

@@ -1,0 +1,89 @@
+"""Writes the reference pages that follow from the code: settings, metrics, commands."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from hyperirl.cli.settings import GROUPS, meanings
+from hyperirl.metrics import METRICS
+
+_COMMANDS = (
+    "learn resume evaluate report watch play export score sweep compare reproduce train"
+).split()
+_DEMOS = ("collect", "inspect", "convert")
+
+
+def write(folder: Path) -> None:
+    """Writes all pages into a folder."""
+    folder.mkdir(exist_ok=True)
+    (folder / "settings.md").write_text(settings())
+    (folder / "metrics.md").write_text(metrics())
+    (folder / "commands.md").write_text(commands())
+
+
+def settings() -> str:
+    """The settings of learning, in the groups of the command line."""
+    words = meanings()
+    lines = [
+        "# Settings",
+        "",
+        "`hi.learn(task, name=value)` or `hyperirl learn --name value`. What is not "
+        "said follows from the task, its spaces and the method; `config.json` of a run "
+        "says what that came to.",
+    ]
+    for group in GROUPS:
+        lines += ["", f"## {group.name.capitalize()}", "", group.title, ""]
+        lines += ["| setting | meaning |", "|---|---|"]
+        lines += [f"| `{name}` | {_cell(words[name])} |" for name in group.settings]
+    return "\n".join(lines) + "\n"
+
+
+def metrics() -> str:
+    """The numbers of a run's rows."""
+    lines = [
+        "# Metrics",
+        "",
+        "The numbers of `metrics.jsonl` and `result.metrics`, a row for each outer "
+        "step, and what reports compute from them.",
+        "",
+        "| name | unit | meaning | better |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{m.name}` | {m.unit} | {_cell(f'{m.title}: {m.meaning}')} | "
+        f"{m.better or ''} |"
+        for m in METRICS.values()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def commands() -> str:
+    """The help of every command, as the command prints it."""
+    lines = [
+        "# Commands",
+        "",
+        "What `hyperirl COMMAND --help` prints. A shell completes commands and options "
+        "after `hyperirl --tyro-print-completion bash` (or `zsh`, `tcsh`) was written "
+        "into its folder of completions.",
+    ]
+    named = [[name] for name in _COMMANDS] + [["demos", name] for name in _DEMOS]
+    for words in named:
+        lines += ["", f"## hyperirl {' '.join(words)}", "", "```text", _help(words)]
+        lines += ["```"]
+    return "\n".join(lines) + "\n"
+
+
+def _help(words: list[str]) -> str:
+    environment = {"COLUMNS": "88", "NO_COLOR": "1", "PATH": "", "HOME": "."}
+    done = subprocess.run(
+        [sys.executable, "-m", "hyperirl", *words, "--help"],
+        env=environment | {"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
