@@ -19,7 +19,7 @@ def of_gymnasium(given: Any, *, workers: int | None = None, ray: bool = False) -
     import gymnasium
     from gymnasium.vector import VectorEnv
 
-    from hyperirl.worlds import make_world
+    from hyperirl.worlds import make_world, variants_of
 
     name = given if isinstance(given, str) else None
     known = isinstance(given, str | gymnasium.Env | VectorEnv) or callable(given)
@@ -30,4 +30,8 @@ def of_gymnasium(given: Any, *, workers: int | None = None, ray: bool = False) -
             "`hyperirl.environments.AbstractEnvironment` or `gymnasium.Env`."
         )
     world = make_world(cast(Any, given), workers=workers, ray=ray)
-    return Task(world, world.name if name is None else name)
+    return Task(
+        world,
+        world.name if name is None else name,
+        variants=lambda environment: variants_of(cast(Any, given)),
+    )

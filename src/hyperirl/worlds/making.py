@@ -12,6 +12,7 @@ from gymnasium.vector import VectorEnv
 from hyperirl.worlds.gym import VectorStepper, copies
 from hyperirl.worlds.processes import crew
 from hyperirl.worlds.stepper import AbstractStepper
+from hyperirl.worlds.variants import CHANGES, Change
 from hyperirl.worlds.workers import ShardedStepper
 from hyperirl.worlds.world import Engine, SteppedWorld
 
@@ -25,6 +26,7 @@ def make_world(
     horizon: int | None = None,
     workers: int | None = None,
     ray: bool = False,
+    change: Change | None = None,
     **options: Any,
 ) -> SteppedWorld:
     """A world of Gymnasium's environments.
@@ -36,6 +38,8 @@ def make_world(
         horizon: Where episodes are cut; by default where the spec says.
         workers: Processes that step shards of the environments; None: this one does.
         ray: Whether the workers are actors of Ray, which must be running.
+        change: Called with the model of a robot before anything is simulated, to change
+            gravity, masses or motors.
         **options: Of the environment, if it is made from an id or a spec.
     """
     if options and not isinstance(given, str | EnvSpec):
@@ -51,7 +55,13 @@ def make_world(
         given = _respec(given)
     if isinstance(given, EnvSpec):
         name, limit = given.id, _limit(given)
-        make = _from_spec(given, options, num_threads=0 if workers is None else 1)
+        threads = 0 if workers is None else 1
+        make = _from_spec(given, options, threads, change)
+    elif change is not None:
+        raise ValueError(
+            "`change` is for robots that are made from an id; change the model in the "
+            "function that you give."
+        )
     else:
         first = given()
         name, limit = _name(first.spec, first), _limit(first.spec)
@@ -77,6 +87,16 @@ def _of_vector(
     return _world(engine, horizon, _limit(given.spec))
 
 
+def variants_of(given: Given) -> dict[str, SteppedWorld]:
+    """The same robot with other dynamics, by name; none of any other world."""
+    if isinstance(given, str):
+        given = _spec(given.removeprefix("gym:"))
+    spec = given.spec if isinstance(given, gymnasium.Env) else given
+    if not isinstance(spec, EnvSpec) or _robot(spec, {}) is None:
+        return {}
+    return {name: make_world(spec, change=change) for name, change in CHANGES.items()}
+
+
 def _world(engine: Engine, horizon: int | None, limit: int | None) -> SteppedWorld:
     horizon = limit if horizon is None else horizon
     if horizon is None:
@@ -88,14 +108,21 @@ def _world(engine: Engine, horizon: int | None, limit: int | None) -> SteppedWor
 
 
 def _from_spec(
-    spec: EnvSpec, options: dict[str, Any], num_threads: int
+    spec: EnvSpec, options: dict[str, Any], num_threads: int, change: Change | None
 ) -> Callable[[int], AbstractStepper]:
     """The fastest way there is: a batch of robots, a vector environment, or copies."""
     robot = _robot(spec, options)
     if robot is not None:
         from hyperirl.worlds.mujoco import MujocoStepper
 
-        return functools.partial(MujocoStepper, robot, num_threads=num_threads)
+        return functools.partial(
+            MujocoStepper, robot, num_threads=num_threads, change=change
+        )
+    if change is not None:
+        raise ValueError(
+            f"{spec.id} is not one of the robots whose model can be changed; give an "
+            "environment that is changed already."
+        )
     if spec.vector_entry_point is not None and not spec.additional_wrappers:
         return lambda num_envs: VectorStepper(
             gymnasium.make_vec(

@@ -1,0 +1,33 @@
+"""Changes of a robot's model, to see whether a reward carries over.
+
+Each takes MuJoCo's model before anything is simulated.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Change = Callable[[Any], None]
+
+
+def stronger_gravity(model: Any) -> None:
+    """Half as much again."""
+    model.opt.gravity[:] *= 1.5
+
+
+def heavier(model: Any) -> None:
+    """All bodies, half as much again."""
+    model.body_mass[:] *= 1.5
+    model.body_inertia[:] *= 1.5
+
+
+def weaker_last_motor(model: Any) -> None:
+    """Half the force of the last joint that is driven."""
+    model.actuator_gear[-1] *= 0.5
+
+
+CHANGES: Mapping[str, Change] = {
+    "gravity x1.5": stronger_gravity,
+    "mass x1.5": heavier,
+    "last motor x0.5": weaker_last_motor,
+}
+"""What evaluations try."""

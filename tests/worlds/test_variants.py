@@ -1,0 +1,48 @@
+"""Robots with other dynamics, to see whether a reward carries over."""
+
+import numpy as np
+import pytest
+
+import hyperirl as hi
+from hyperirl.worlds import make_world, variants_of
+from hyperirl.worlds.variants import CHANGES
+
+pytest.importorskip("mujoco")
+
+
+def after(name: str, change=None, action=0.0, steps=10) -> np.ndarray:
+    """What is seen after some steps of the same action, from a tilted start."""
+    stepper = make_world(name, change=change).engine.sample
+    stepper.restart(np.array([0]), rng=np.random.default_rng(0))
+    stepper.start_at(np.array([0]), np.array([[0.0, 0.05, 0.0, 0.0]]))
+    for _ in range(steps):
+        stepper.step(np.full((1, 1), action, np.float32))
+    return stepper.observe()[0]
+
+
+def test_a_pole_falls_faster_under_stronger_gravity():
+    usual, strong = (
+        after("InvertedPendulum-v5", change)
+        for change in (None, CHANGES["gravity x1.5"])
+    )
+    assert strong[3] > 1.2 * usual[3] > 0
+
+
+def test_the_same_push_moves_what_is_heavier_or_has_a_weak_motor_less():
+    push = lambda change: after("InvertedPendulum-v5", change, action=1.0)[2]
+    usual = push(None)
+    assert 0 < push(CHANGES["mass x1.5"]) < 0.9 * usual
+    assert 0 < push(CHANGES["last motor x0.5"]) < 0.7 * usual
+
+
+def test_a_robots_task_knows_its_variants_and_others_have_none():
+    task = hi.tasks.as_task("gym:InvertedPendulum-v5")
+    assert set(task.variants(task.environment)) == set(CHANGES)
+    assert variants_of("gym:CartPole-v1") == {}
+
+
+def test_what_is_no_robot_cannot_be_changed():
+    with pytest.raises(ValueError, match="CartPole-v1 is not one of the robots"):
+        make_world("CartPole-v1", change=CHANGES["mass x1.5"])
+    with pytest.raises(ValueError, match="robots that are made from an id"):
+        make_world(lambda: None, change=CHANGES["mass x1.5"])
