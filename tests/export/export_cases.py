@@ -73,6 +73,10 @@ def policies():
             name = f"{covariance}{'-squashed' if squash else ''}"
             options = {"hidden": (8,), "covariance": covariance, "squash": squash}
             found[name] = drawn(mlp(3, Box(2, -2.0, 5.0), **options), NORMALIZER)
+    for covariance in ("diagonal", "state"):
+        options = {"hidden": (8,), "covariance": covariance, "censor": True}
+        made = drawn(mlp(3, Box(2, -2.0, 5.0), **options), NORMALIZER)
+        found[f"{covariance}-censored"] = made
     return found
 
 

@@ -53,6 +53,23 @@ def test_a_reward_is_the_same_in_numpy(name, seed):
     assert found.dtype == expected.dtype
 
 
+@pytest.mark.parametrize("name", ["diagonal-censored", "state-censored"])
+def test_a_bound_has_the_same_probability_in_numpy(name):
+    policy, rng = POLICIES[name], np.random.default_rng(0)
+    observations = rng.normal(0, 2, (NUM, 3))
+    actions = rng.choice([-2.0, 5.0, 1.0], (NUM, 2))
+    one = lambda x, a: policy.log_prob(x, a)
+    x, a = (jnp.asarray(v, jnp.float32) for v in (observations, actions))
+    expected = jax.vmap(one)(x, a)
+    check_equal(numpy_policy(policy).log_prob(observations, actions), expected)
+
+
+def test_probabilities_far_from_the_mean_keep_their_digits():
+    x = np.array([-300.0, -40.0, -20.1, -20.0, -19.9, -1.0, 0.0, 5.0])
+    expected = jax.scipy.special.log_ndtr(jnp.asarray(x, jnp.float64))
+    np.testing.assert_allclose(hyperirl_numpy._log_phi(x), expected, rtol=1e-8)
+
+
 @eqx.filter_jit
 def _answers(policy, observations, actions, noise):
     """What a policy says about steps, by JAX alone."""

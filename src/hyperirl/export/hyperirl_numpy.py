@@ -378,6 +378,64 @@ class GaussianHead:
         return u, math.log((high - low) / 2) + log_slope
 
 
+class CensoredHead:
+    """`clip(mean + scale * noise)`: a bound has the probability of all beyond it."""
+
+    kind = "censored"
+
+    def __init__(self, described: dict, free: np.ndarray):
+        self.num_actions, self.action_size = None, described["size"]
+        self.bounds, self.free = described["bounds"], free
+        self.limits = described["log_scale_bounds"]
+
+    def _split(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The mean and the scale, in units of the action."""
+        low, high = self.bounds
+        size, half = self.action_size, (high - low) / 2
+        log_scale = z[..., size:] if z.shape[-1] > size else self.free[:size]
+        scale = half * np.exp(np.clip(log_scale, *self.limits))
+        return (high + low) / 2 + half * z[..., :size], scale
+
+    def draw_noise(
+        self, rng: np.random.Generator, batch: tuple[int, ...]
+    ) -> np.ndarray:
+        """Standard normal vectors."""
+        return rng.standard_normal((*batch, self.action_size))
+
+    def transform(self, z: np.ndarray, noise: np.ndarray) -> Values:
+        """The action that this noise leads to."""
+        mean, scale = self._split(z)
+        return np.clip(mean + scale * noise.astype(z.dtype), *self.bounds)
+
+    def mode(self, z: np.ndarray) -> Values:
+        """The mean, clipped."""
+        return np.clip(self._split(z)[0], *self.bounds)
+
+    def log_prob(self, z: np.ndarray, action: np.ndarray) -> Values:
+        """The log of a probability at a bound, and of a density between them."""
+        (low, high), (mean, scale) = self.bounds, self._split(z)
+        edge = 1e-6 * (high - low) / 2
+        away = (action - mean) / scale
+        inside = -0.5 * away**2 - np.log(scale) - 0.5 * math.log(2 * math.pi)
+        at_low, at_high = (
+            _log_phi((low - mean) / scale),
+            _log_phi((mean - high) / scale),
+        )
+        found = np.where(action >= high - edge, at_high, inside)
+        found = np.where(action <= low + edge, at_low, found)
+        return found.sum(-1).astype(z.dtype)
+
+
+def _log_phi(x: np.ndarray) -> np.ndarray:
+    """The log of the probability that a standard normal number is below `x`."""
+    x = np.asarray(x, np.float64)
+    near, far = np.maximum(x, -20.0), np.minimum(x, -20.0)
+    erfc = np.vectorize(math.erfc, otypes=[np.float64])
+    tail = -0.5 * far**2 - np.log(-far) - 0.5 * math.log(2 * math.pi)
+    tail += np.log1p(-1 / far**2 + 3 / far**4)
+    return np.where(x > -20.0, np.log(0.5 * erfc(-near / math.sqrt(2))), tail)
+
+
 class Policy:
     """A distribution over actions for every observation."""
 
@@ -388,7 +446,7 @@ class Policy:
         self.normalizer = Normalizer(
             described["normalizer"], arrays.part(".normalizer")
         )
-        head = {cls.kind: cls for cls in (CategoricalHead, GaussianHead)}
+        head = {cls.kind: cls for cls in (CategoricalHead, GaussianHead, CensoredHead)}
         if described["head"]["kind"] not in head:
             raise _unknown("policy", described["head"])
         self.head = head[described["head"]["kind"]](described["head"], arrays[".free"])
@@ -411,7 +469,7 @@ class Policy:
         return self.sample(observation), state
 
     def mode(self, observation: Any) -> Values:
-        """The likeliest choice, or the squashed mean, for every observation."""
+        """The likeliest choice, or the mean within bounds, for every observation."""
         return self.head.mode(self._outputs(observation))
 
     def sample(self, observation: Any) -> Values:

@@ -80,7 +80,7 @@ def policy_graph(policy: hyperirl_numpy.Policy) -> bytes:
     else:
         bounds = [graph.constant(np.array([n])) for n in (0, head.action_size, -1)]
         mean = graph.add("Slice", z, *bounds)
-        action = _squashed(head, graph, graph.add("Identity", mean), dtype)
+        action = _bounded(head, graph, graph.add("Identity", mean), dtype)
         outputs = {mean: _described("mean", dtype, head.action_size)}
     outputs[action] = _action(policy.reads)
     return graph.finish([_observation(policy.reads)], outputs)
@@ -143,13 +143,31 @@ def _layers(network: hyperirl_numpy.Network, graph: Graph, x: str) -> str:
     return x
 
 
-def _squashed(head: Any, graph: Graph, mean: str, dtype: Any) -> str:
+@functools.singledispatch
+def _bounded(head: Any, graph: Graph, mean: str, dtype: Any) -> str:
+    """The mean as an action."""
+    raise ExportError(f"A {type(head).__name__} has no form in ONNX.")
+
+
+@_bounded.register
+def _(head: hyperirl_numpy.GaussianHead, graph: Graph, mean: str, dtype: Any) -> str:
     if head.bounds is None:
         return mean
+    return _in_box(head, graph, graph.add("Tanh", mean), dtype)
+
+
+@_bounded.register
+def _(head: hyperirl_numpy.CensoredHead, graph: Graph, mean: str, dtype: Any) -> str:
+    limits = [graph.constant(np.asarray(x, dtype)) for x in head.bounds]
+    return graph.add("Clip", _in_box(head, graph, mean, dtype), *limits)
+
+
+def _in_box(head: Any, graph: Graph, unit: str, dtype: Any) -> str:
+    """From units of half the box, around its center, to actions."""
     low, high = head.bounds
     half = graph.constant(np.asarray((high - low) / 2, dtype))
     center = graph.constant(np.asarray((high + low) / 2, dtype))
-    return graph.add("Add", graph.add("Mul", graph.add("Tanh", mean), half), center)
+    return graph.add("Add", graph.add("Mul", unit, half), center)
 
 
 def _observation(reads: hyperirl_numpy.Reader) -> Any:
