@@ -13,5 +13,6 @@ def run(settings, folder: Path):
         raise ValueError("this cell cannot be done")
     if settings.get("always_die"):
         os._exit(9)
-    time.sleep(settings.get("seconds", 0))
+    if len((folder / "journal").read_text().split()) == 1:  # Who was killed hurries.
+        time.sleep(settings.get("seconds", 0))
     return {"value": 10 * settings["seed"], "nan": float("nan")}

@@ -47,7 +47,7 @@ def ray_environment(monkeypatch):
 @pytest.mark.filterwarnings("ignore")  # Ray's own.
 def test_a_ray_of_ones_own(make_cell, first_start, tmp_path, ray_environment):
     """A worker is killed, and its cell is done all the same; strangers stay outside."""
-    victim, lost = make_cell(seed=0, seconds=3), make_cell(seed=3, refuse=True)
+    victim, lost = make_cell(seed=0, seconds=60), make_cell(seed=3, refuse=True)
     cells = [victim, make_cell(seed=1), make_cell(seed=2), lost]
     seen, said, visits = set(), [], {}
 

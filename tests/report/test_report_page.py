@@ -118,8 +118,8 @@ def test_runs_that_differ_are_overlaid_and_their_differences_listed(make_run, tm
     buttons = [a for t, a in page.tags if t == "button"]
     lines = [a for t, a in page.tags if t == "polyline"]
     assert len(buttons) == 2
-    # ML-IRL has no curvature to tell of, and no trust region.
-    assert len(lines) == 2 * len(_charts(page)) - 6
+    # ML-IRL has no curvature, no trust region and nothing to be compared with.
+    assert len(lines) == 2 * len(_charts(page)) - 7
     assert len({line["stroke-dasharray"] for line in lines}) == 2
     words = "".join(page.words)
     assert "setting that differs" in words and "ml-irl" in words
