@@ -66,7 +66,7 @@ def judged(**changes):
         ({"gap_percent": {"mean": 30, "low": 20}}, "far worse than the expert"),
         ({"true_reward_nll": 111.0}, "as well as one trained on the true reward"),
         ({"hard_return": 80.0}, "retrains in part (80 % of the way"),
-        ({"hard_return": 20.0}, "but the reward does not retrain (20 %"),
+        ({"hard_return": 20.0}, "; the reward does not retrain (20 %"),
         ({"hard_return": 60.0, "hard_true_return": 61.0}, "as far as on the true"),
         ({"true_reward": False}, "not known, for there is no true reward"),
         ({"floor": None, "gap_percent": None}, "a clone of the expert at 103; the"),

@@ -124,7 +124,7 @@ def _retraining(known: _Known) -> str:
         return f", and training on it gets as far as on the true reward {way}"
     if share >= _IN_PART:
         return f", and the reward retrains in part {way}"
-    return f", but the reward does not retrain {way}"
+    return f"; the reward does not retrain {way}"
 
 
 def _unevaluated(rows: Sequence[Row], cloned: bool) -> str:
