@@ -26,7 +26,7 @@ Method = Literal[
 ]
 Cross = Literal["adjoint", "centred", "raw"]
 Inner = Literal["ppo", "sac", "reinforce", "exact"]
-RewardKind = Literal["mlp", "quadratic", "table"]
+RewardKind = Literal["mlp", "polynomial", "quadratic", "table"]
 Schedule = Literal["cosine", "constant"]
 DampingScale = Literal["relative", "absolute"]
 Solver = Literal[
@@ -88,7 +88,8 @@ class Options:
     those of the demonstrations are at a bound. Else they are a normal with a full
     covariance, which the environment may clip."""
     reward: RewardKind | None = None
-    """What is learned: a network, a quadratic form, or a table."""
+    """What is learned: a network, a polynomial of degree 2, a quadratic form of costs,
+    or a table."""
     reward_hidden: tuple[int, ...] | None = None
     """Sizes of the hidden layers of a reward network."""
     reward_clamp: float | None = None

@@ -12,11 +12,13 @@ from hyperirl.networks import Normalizer
 from hyperirl.policies import linear_gaussian, mlp_policy, softmax_table
 from hyperirl.rewards import (
     MLPReward,
+    PolynomialReward,
     QuadraticReward,
     StandaloneReward,
     TableReward,
     mlp_reward,
 )
+from hyperirl.rewards.polynomial import num_terms
 from hyperirl.spaces import Box, Discrete
 
 KEY = jr.key(7)
@@ -42,6 +44,7 @@ def rewards():
     mlp = lambda *args, **options: lambda: mlp_reward(*args, key=KEY, **options)
     choices = drawn(mlp(3, Discrete(4)), NORMALIZER)
     table, roots = jnp.ones((5, 3), jnp.float32), jnp.ones((3, 3), jnp.float32)
+    terms = jr.normal(KEY, (5, num_terms(3)), jnp.float32)
     found = {
         "table": drawn(lambda: TableReward(table)),
         "quadratic": drawn(lambda: QuadraticReward(roots, roots[:2, :2])),
@@ -50,6 +53,8 @@ def rewards():
         "mlp-plain": drawn(mlp(3, Discrete(2), hidden=())),
         "mlp-sizes-unknown": drawn(mlp(3, Box(2), hidden=(8,))),
         "mlp-clamped": MLPReward(choices.network, 4, NORMALIZER, clamp=0.2),
+        "polynomial-choices": PolynomialReward(terms[:4], NORMALIZER, None),
+        "polynomial-vectors": PolynomialReward(terms[4:], NORMALIZER, 1),
         "mlp-float64": drawn(mlp(3, Box(1), dtype=jnp.float64)),
     }
     leveled = {

@@ -21,6 +21,7 @@ import numpy as np
 
 VERSION = 2  # Of the format of rewards and policies.
 Values = np.ndarray | np.generic  # A number alone is of NumPy's scalars.
+REACH = 5.0  # Of the inputs of a polynomial, in standard deviations.
 _CHUNK = 8192  # Steps at a time: what is between the layers stays in the cache.
 
 
@@ -258,6 +259,41 @@ class MLPReward(Reward):
         return value if self.clamp is None else value.clip(-self.clamp, self.clamp)
 
 
+class PolynomialReward(Reward):
+    """A polynomial of degree 2 in the normalized observation and action.
+
+    Each choice has its own weights. An input counts as at most `REACH` from its mean.
+    """
+
+    kind = "polynomial"
+
+    def __init__(self, described: dict, arrays: Arrays):
+        weights = arrays[".weights"]
+        self.normalizer = Normalizer(
+            described["normalizer"], arrays.part(".normalizer")
+        )
+        size, of_action = len(self.normalizer.mean), described["action_size"]
+        self.constant, self.linear = weights[:, 0], weights[:, 1 : 1 + size]
+        self.products = np.zeros((len(weights), size, size), weights.dtype)
+        rows, columns = np.tril_indices(size)
+        self.products[:, rows, columns] = weights[:, 1 + size :]
+        self.reads = reads = Reader("reward", weights.dtype)
+        reads.observation_size = size - (of_action or 0)
+        reads.action_size = of_action
+        reads.num_actions = len(weights) if of_action is None else None
+
+    def value(self, x, a):
+        row = a
+        if self.reads.num_actions is None:
+            x, row = np.concatenate([x, a], -1), 0
+        z = self.normalizer(x).clip(-REACH, REACH)
+        if self.reads.num_actions is None:
+            quadratic = z @ self.products[0]
+        else:
+            quadratic = (z[..., None, :] @ self.products[row])[..., 0, :]
+        return self.constant[row] + (z * (self.linear[row] + quadratic)).sum(-1)
+
+
 class StandaloneReward(Reward):
     """What was learned, and the level: a reward to maximize without an entropy."""
 
@@ -491,7 +527,14 @@ class Policy:
 
 
 _REWARDS = {
-    cls.kind: cls for cls in (TableReward, QuadraticReward, MLPReward, StandaloneReward)
+    cls.kind: cls
+    for cls in (
+        TableReward,
+        QuadraticReward,
+        MLPReward,
+        PolynomialReward,
+        StandaloneReward,
+    )
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hyperirl.export import hyperirl_numpy
-from hyperirl.export.hyperirl_numpy import ExportError
+from hyperirl.export.hyperirl_numpy import REACH, ExportError
 
 _OPSET, _IR_VERSION = 17, 8  # Of 2022: most readers know them.
 
@@ -119,6 +119,35 @@ def _(reward: hyperirl_numpy.MLPReward, graph: Graph, x: str, a: str) -> str:
         return value
     limits = np.array([-reward.clamp, reward.clamp], reward.reads.dtype)
     return graph.add("Clip", value, *(graph.constant(limit) for limit in limits))
+
+
+@_value.register
+def _(reward: hyperirl_numpy.PolynomialReward, graph: Graph, x: str, a: str) -> str:
+    limits = np.array([-REACH, REACH], reward.reads.dtype)
+    if reward.reads.num_actions is None:
+        x = graph.add("Concat", x, a, axis=-1)
+        weights = [graph.constant(w) for w in _weights(reward)]
+    else:
+        weights = [
+            graph.add("Gather", graph.constant(w), a, axis=0) for w in _weights(reward)
+        ]
+    constant, linear, products = weights
+    z = _normalized(reward.normalizer, graph, x)
+    z = graph.add("Clip", z, *(graph.constant(limit) for limit in limits))
+    row = graph.add("Unsqueeze", z, graph.constant(np.array([-2], np.int64)))
+    multiplied = graph.add("MatMul", row, products)
+    slope = graph.add(
+        "Add",
+        linear,
+        graph.add("Squeeze", multiplied, graph.constant(np.array([-2], np.int64))),
+    )
+    return graph.add("Add", constant, graph.sum(graph.add("Mul", z, slope)))
+
+
+def _weights(reward: hyperirl_numpy.PolynomialReward) -> list[np.ndarray]:
+    """Constant, linear and quadratic ones; of the only row where there are no rows."""
+    every = [reward.constant, reward.linear, reward.products]
+    return every if reward.reads.num_actions else [part[0] for part in every]
 
 
 @_value.register

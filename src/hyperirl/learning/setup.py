@@ -55,6 +55,7 @@ from hyperirl.rewards import (
     TableReward,
     fit_normalizer,
     mlp_reward,
+    polynomial_reward,
     standalone,
 )
 from hyperirl.rollout import rollout
@@ -222,6 +223,9 @@ def make_reward(
                 f"observations, and {config.env} has others; use `reward=mlp`."
             )
         return TableReward(jnp.zeros((size, space.num_actions), jnp.float32))
+    level = _FIRST_LEVEL * float(config.problem.temperature)
+    if config.reward == "polynomial":
+        return polynomial_reward(space, input_normalizer(train), level=level)
     return mlp_reward(
         size,
         space,
@@ -229,7 +233,7 @@ def make_reward(
         hidden=config.reward_hidden,
         clamp=None if math.isinf(config.reward_clamp) else config.reward_clamp,
         normalizer=fit_normalizer(train),
-        level=_FIRST_LEVEL * float(config.problem.temperature),
+        level=level,
     )
 
 

@@ -6,6 +6,8 @@ from hyperirl.rewards.formulas import TableReward as TableReward
 from hyperirl.rewards.mlp import MLPReward as MLPReward
 from hyperirl.rewards.mlp import fit_normalizer as fit_normalizer
 from hyperirl.rewards.mlp import mlp_reward as mlp_reward
+from hyperirl.rewards.polynomial import PolynomialReward as PolynomialReward
+from hyperirl.rewards.polynomial import polynomial_reward as polynomial_reward
 from hyperirl.rewards.recorded import RecordedReward as RecordedReward
 from hyperirl.rewards.recorded import recorded as recorded
 from hyperirl.rewards.reward import AbstractReward as AbstractReward

@@ -26,6 +26,7 @@ from hyperirl.policies import (
 from hyperirl.rewards import (
     AbstractReward,
     MLPReward,
+    PolynomialReward,
     QuadraticReward,
     StandaloneReward,
     TableReward,
@@ -44,6 +45,7 @@ _KINDS = {
         TableReward,
         QuadraticReward,
         MLPReward,
+        PolynomialReward,
         StandaloneReward,
         Policy,
         CategoricalHead,

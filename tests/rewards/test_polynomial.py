@@ -1,0 +1,70 @@
+"""Polynomial rewards: every term, the limit of the inputs, what does not fit."""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from hyperirl.networks import Normalizer, partition
+from hyperirl.rewards import PolynomialReward, polynomial_reward
+from hyperirl.rewards.polynomial import num_terms
+from hyperirl.spaces import Box, Discrete
+
+MEAN, SCALE = np.array([1.0, -2.0, 0.5]), np.array([2.0, 0.5, 1.0])
+NORMALIZER = Normalizer(jnp.asarray(MEAN), jnp.asarray(SCALE))
+S, A = np.array([2.0, -2.5]), np.array([0.25])
+
+
+def by_hand(weights, inputs):
+    """The polynomial, one term after the other."""
+    z = (inputs - MEAN) / SCALE
+    pairs = [z[i] * z[j] for i in range(3) for j in range(i + 1)]
+    return weights @ np.array([1.0, *z, *pairs])
+
+
+def test_a_polynomial_of_observation_and_action(getkey):
+    """Fails if a term is missing, doubled or in another place."""
+    weights = jr.normal(getkey(), (1, num_terms(3)))
+    reward = PolynomialReward(weights, NORMALIZER, 1)
+    expected = by_hand(np.asarray(weights[0]), np.concatenate([S, A]))
+    np.testing.assert_allclose(reward(S, A), expected, rtol=1e-12)
+
+
+def test_each_choice_has_its_own_polynomial(getkey):
+    weights = jr.normal(getkey(), (2, num_terms(3)))
+    reward = PolynomialReward(weights, NORMALIZER, None)
+    seen = np.array([2.0, -2.5, 0.1])
+    for choice in range(2):
+        expected = by_hand(np.asarray(weights[choice]), seen)
+        np.testing.assert_allclose(reward(seen, choice), expected, rtol=1e-12)
+
+
+def test_far_inputs_count_as_five_deviations(getkey):
+    """Without it, a robot that is thrown away would earn without a limit."""
+    reward = PolynomialReward(jr.normal(getkey(), (1, num_terms(3))), NORMALIZER, 1)
+    far, at_the_limit = np.array([1e6, -2.5]), np.array([1 + 5 * 2.0, -2.5])
+    assert reward(far, A) == reward(at_the_limit, A)
+    assert reward(at_the_limit, A) != reward(at_the_limit - 1, A)
+
+
+@pytest.mark.parametrize("space", [Box(1), Discrete(4)])
+def test_it_starts_at_a_level_and_knows_its_sizes(space):
+    reward = polynomial_reward(space, NORMALIZER, level=0.3)
+    action = A if isinstance(space, Box) else 2
+    assert reward(np.ones(reward.observation_size), action) == 0.3
+    assert reward.observation_size == (2 if isinstance(space, Box) else 3)
+    assert reward.action_space == space
+
+
+def test_the_normalizer_is_not_learned():
+    trained = partition(polynomial_reward(Box(1), NORMALIZER))[0]
+    assert trained.normalizer is None or trained.normalizer.mean is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "action_size", "words"),
+    [((1, 9), 1, "has 10 terms"), ((2, 10), 1, "2 choices"), ((1, 10), 3, "of 3")],
+)
+def test_weights_that_do_not_fit_are_refused(shape, action_size, words):
+    with pytest.raises(ValueError, match=words):
+        PolynomialReward(jnp.zeros(shape), NORMALIZER, action_size)
