@@ -38,8 +38,9 @@ class Collect:
     pendulum."""
     discount: float = 0.99
     """How much the next step is worth, against this one."""
-    updates: int = 150
-    """Updates of PPO, where the expert must be trained."""
+    updates: Maybe[int] = None
+    """Updates of PPO, where the expert must be trained; 150 by default, 400 for an
+    environment of Gymnasium's."""
     option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE, a number of the environment to change; may be given several times."""
     overwrite: Flag = False

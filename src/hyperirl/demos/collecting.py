@@ -58,7 +58,11 @@ def collect(
     problem = make_problem(alpha, discount)
     expert_key, rollout_key = jr.split(jr.key(seed))
     expert = soft_optimal_expert(
-        task, problem, effort=effort, key=expert_key, on_progress=on_progress
+        task,
+        problem,
+        effort=effort,
+        key=expert_key,
+        on_progress=on_progress,
     )
     batch = rollout(environment, expert.policy, num_episodes, key=rollout_key)
     provenance = Provenance(

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,9 +11,13 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from hyperirl import exact
+from hyperirl.environments import AbstractWorld
 from hyperirl.inner import PPO, SolveReport, chunks, true_reward
+from hyperirl.networks import Normalizer
 from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.problem import Problem
+from hyperirl.rewards import fit_normalizer
+from hyperirl.rollout import rollout
 from hyperirl.spaces import Box
 from hyperirl.tasks import Task
 
@@ -24,17 +28,34 @@ Progress = Callable[[float, str], None]
 class Effort:
     """How long an expert that has no closed form is trained."""
 
-    num_updates: int = 150
-    """Updates of the policy, each on fresh experience."""
-    num_envs: int = 256
-    """Environments that act at the same time; more make an update less noisy."""
+    num_updates: int | None = None
+    """Updates of the policy, each on fresh experience; by default 150, and 400 where
+    the host steps the environment."""
+    num_envs: int | None = None
+    """Environments that act at the same time; more make an update less noisy. By
+    default 256, and 128 where the host steps them."""
 
     def __post_init__(self):
-        if self.num_updates < 1 or self.num_envs < 1:
-            raise ValueError(
-                f"Training an expert takes at least one update and one environment, "
-                f"got {self.num_updates} and {self.num_envs}."
-            )
+        for number in (self.num_updates, self.num_envs):
+            if number is not None and number < 1:
+                raise ValueError(
+                    "Training an expert takes at least one update and one environment, "
+                    f"got {self.num_updates} and {self.num_envs}."
+                )
+
+    def at(self, environment: AbstractWorld) -> "Amount":
+        """The effort with nothing left open: robots need more updates and less each."""
+        usual = Amount(400, 128) if environment.is_stepped else Amount(150, 256)
+        return Amount(
+            self.num_updates or usual.num_updates, self.num_envs or usual.num_envs
+        )
+
+
+class Amount(NamedTuple):
+    """So many updates, with so many environments."""
+
+    num_updates: int
+    num_envs: int
 
 
 QUICK = Effort()
@@ -64,11 +85,13 @@ def soft_optimal_expert(
         solve = eqx.filter_jit(closed.optimal_policy)
         policy = solve(closed.true_reward(), problem)
         return Expert(policy, f"exact: {closed.method}", {})
-    return _train(task, problem, effort, key, on_progress)
+    amount = effort.at(task.environment)
+    return _train(task, problem, amount, key, on_progress)
 
 
 _NUM_CHUNKS = 20  # How often the rates change and progress is reported.
 _NUM_STEPS = 64
+_SCOUTING = 0.1  # Of the updates, before the training, to see how large things are.
 
 
 def _rate(share: float) -> float:
@@ -79,21 +102,17 @@ def _rate(share: float) -> float:
 def _train(
     task: Task,
     problem: Problem,
-    effort: Effort,
+    effort: Amount,
     key: PRNGKeyArray,
     on_progress: Progress | None,
 ) -> Expert:
     """PPO whose learning rate falls to almost nothing, so that the policy settles."""
     policy_key, init_key, solve_key = jr.split(key, 3)
     environment = task.environment
-    space = environment.action_space
-    policy = mlp_policy(
-        environment.observation_size,
-        space,
-        key=policy_key,
-        covariance="state",
-        squash=isinstance(space, Box) and math.isfinite(space.high - space.low),
-    )
+    normalizer = None
+    if environment.is_stepped:
+        normalizer = _scouted(environment, problem, effort, key)
+    policy = _untrained(environment, normalizer, policy_key)
     solver = _solver(effort, 0.0, 1.0)
     state = solver.init(task.practice(environment, problem, 0.0), policy, key=init_key)
     report = SolveReport.unknown()
@@ -114,7 +133,39 @@ def _train(
     return Expert(state.policy, description, _plain(report) | {"steps": steps})
 
 
-def _solver(effort: Effort, start: float, end: float) -> PPO:
+def _untrained(
+    environment: AbstractWorld, normalizer: Normalizer | None, key: PRNGKeyArray
+) -> AbstractPolicy:
+    space = environment.action_space
+    return mlp_policy(
+        environment.observation_size,
+        space,
+        key=key,
+        covariance="state",
+        squash=isinstance(space, Box) and math.isfinite(space.high - space.low),
+        normalizer=normalizer,
+    )
+
+
+def _scouted(
+    environment: AbstractWorld, problem: Problem, effort: Amount, key: PRNGKeyArray
+) -> Normalizer:
+    """How large observations are, as a policy sees them that has trained a little.
+
+    Nothing is known of a world that is not ours, and a robot's speeds are a hundred
+    times its angles.
+    """
+    policy_key, init_key, solve_key, play_key = jr.split(jr.fold_in(key, 1), 4)
+    solver = _solver(effort, 0.0, 0.5)
+    policy = _untrained(environment, None, policy_key)
+    state = solver.init(environment, policy, key=init_key)
+    updates = math.ceil(_SCOUTING * effort.num_updates)
+    reward = true_reward(environment)
+    state, _ = solver.solve(environment, reward, state, problem, updates, key=solve_key)
+    return fit_normalizer(rollout(environment, state.policy, 32, key=play_key))
+
+
+def _solver(effort: Amount, start: float, end: float) -> PPO:
     """For the part of the training between two shares of it."""
     first, last = jnp.float32(_rate(start)), jnp.float32(_rate(end))
     return PPO(

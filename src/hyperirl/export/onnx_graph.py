@@ -147,7 +147,8 @@ def _(reward: hyperirl_numpy.PolynomialReward, graph: Graph, x: str, a: str) -> 
 def _weights(reward: hyperirl_numpy.PolynomialReward) -> list[np.ndarray]:
     """Constant, linear and quadratic ones; of the only row where there are no rows."""
     every = [reward.constant, reward.linear, reward.products]
-    return every if reward.reads.num_actions else [part[0] for part in every]
+    one = [np.asarray(part[0]) for part in every]
+    return every if reward.reads.num_actions else one
 
 
 @_value.register
