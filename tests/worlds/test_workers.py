@@ -3,69 +3,25 @@
 import functools
 import os
 import signal
+import sys
+import types
 
-import cloudpickle
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from toys import Counter, Echo
+from shards import RULES, assert_same, echoes, here, policy_of, robots, work
+from toys import Counter
 
 from hyperirl.policies import mlp_policy
-from hyperirl.rollout import rollout
 from hyperirl.spaces import Box
 from hyperirl.worlds import make_world
 from hyperirl.worlds.acting import Starts
 from hyperirl.worlds.engine import Engine, Rules
-from hyperirl.worlds.gym import copies
 from hyperirl.worlds.processes import sharded
-from hyperirl.worlds.robots import InvertedPendulum
-from hyperirl.worlds.workers import Here, ShardedEngine, pack
-
-NUM_ENVS, NUM_STEPS = 5, 12
-RULES = Rules(horizon=8)
-
-
-def echoes(num_envs):
-    return copies(Echo, num_envs)
-
-
-def robots(num_envs):
-    from hyperirl.worlds.mujoco import MujocoStepper
-
-    return MujocoStepper(InvertedPendulum(), num_envs, num_threads=1)
-
+from hyperirl.worlds.workers import pack
 
 MAKES = {"echoes": echoes, "robots": robots}
-
-
-def here(make):
-    packed = cloudpickle.dumps(make)
-    return ShardedEngine("here", [Here(packed), Here(packed)])
-
-
-def policy_of(engine, key=0):
-    size, space = engine.facts.observation_size, engine.facts.action_space
-    return mlp_policy(size, space, hidden=(8,), squash=True, key=jr.key(key))
-
-
-def work(engine, before=None):
-    """Two updates and some episodes; `before` is called before the second update."""
-    paused = engine.start(NUM_ENVS, RULES, key=jr.key(1))
-    found = [paused]
-    for update in range(2):
-        if update and before is not None:
-            before()
-        policy, key = policy_of(engine, update), jr.key(2 + update)
-        paused, batch = engine.act(policy, paused, NUM_STEPS, RULES, key=key)
-        found += [paused, batch]
-    return [*found, engine.play(policy_of(engine), 3, RULES, key=jr.key(4))]
-
-
-def assert_same(ours, theirs):
-    for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.fixture(scope="module", params=MAKES)
@@ -153,18 +109,10 @@ def test_what_cannot_be_made_there_is_told():
         here(missing)
 
 
-def test_a_world_with_workers_plays_what_one_without_plays():
-    """In an environment without chance; episodes are as long and paid as much."""
-    policy = mlp_policy(1, make_world(Counter, horizon=10).action_space, key=jr.key(0))
-    worlds = [make_world(Counter, horizon=10, workers=n) for n in (0, 1)]
-    ours, theirs = (rollout(world, policy, 3, key=jr.key(0)) for world in worlds)
-    np.testing.assert_array_equal(ours.rewards, theirs.rewards)
-    np.testing.assert_array_equal(ours.terminated, theirs.terminated)
-    assert isinstance(theirs.rewards, jnp.ndarray)
-
-
-def test_ray_must_be_running():
-    pytest.importorskip("ray")
+def test_ray_must_be_running(monkeypatch):
+    # A real one would keep the settings with which it is first imported.
+    idle = types.SimpleNamespace(is_initialized=lambda: False)
+    monkeypatch.setitem(sys.modules, "ray", idle)
     with pytest.raises(ValueError, match="Ray is not running here"):
         make_world(Counter, horizon=10, workers=1, ray=True)
 
