@@ -9,6 +9,7 @@ environment without those starts.
 
     python benchmarks/same_results.py --tasks cartpole --seeds 1 --steps 5
     python benchmarks/same_results.py --json same_results.json
+    python benchmarks/same_results.py --usual --json same_results_usual.json
 """
 
 import argparse
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from hyperirl import tasks
-from hyperirl.learning import learn
+from hyperirl.learning import learn, set_up
+from hyperirl.options import Options
 
 TWINS = {"cartpole": "gym:CartPole-v1", "pendulum": "gym:Pendulum-v1"}
 
@@ -30,17 +32,15 @@ def said(task: str) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def usual(task: str) -> dict[str, Any]:
+    """What the twin would do if nothing was said, said aloud."""
+    config = set_up(TWINS[task], task, Options(temperature=said(task)["temperature"]))
+    return {name: getattr(config.config, name) for name in said(task)}
+
+
 def one(env: str, task: str, seed: int, steps: int, **settings: Any) -> dict:
     """The numbers of one run."""
-    result = learn(
-        env,
-        task,
-        seed=seed,
-        steps=steps,
-        progress=False,
-        **said(task),
-        **settings,
-    )
+    result = learn(env, task, seed=seed, steps=steps, progress=False, **settings)
     rows = result.metrics
     floor = rows[-1]["floor_valid"]
     percent = lambda nll: 100 * (nll - floor) / abs(floor)
@@ -72,14 +72,20 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", choices=TWINS, default=list(TWINS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument(
+        "--usual",
+        action="store_true",
+        help="settings of an unknown environment, not those that suit our own task",
+    )
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     result: dict[str, Any] = {"steps": options.steps, "runs": {}, "rows": {}}
     for task in options.tasks:
+        settings = usual(task) if options.usual else said(task)
         rows: list[tuple[str, dict]] = [
-            (task, {}),
-            (task, {"demo_starts": 0.0}),
-            (TWINS[task], {"demo_starts": 0.0}),
+            (task, settings | {"demo_starts": 0.7}),
+            (task, settings | {"demo_starts": 0.0}),
+            (TWINS[task], settings | {"demo_starts": 0.0}),
         ]
         runs: list[list[dict]] = [[], [], []]
         for seed in range(options.seeds):
