@@ -106,7 +106,7 @@ class Engine(AbstractEngine):
         """
         self.name, self.num_envs, self._make = name, num_envs, make
         self._fleets: dict[tuple[str, int], acting.Fleet] = {}
-        sample = self._fleet("play", num_envs or 1).stepper
+        sample = self.sample = self._fleet("play", num_envs or 1).stepper
         self.facts = Facts(
             sample.observation_size,
             sample.action_space,

@@ -9,11 +9,12 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import VectorEnv
 
+from hyperirl.spaces import Box
 from hyperirl.worlds.engine import Engine
 from hyperirl.worlds.gym import VectorStepper, copies
 from hyperirl.worlds.processes import sharded
 from hyperirl.worlds.stepper import AbstractStepper
-from hyperirl.worlds.variants import CHANGES, Change
+from hyperirl.worlds.variants import Change, changes
 from hyperirl.worlds.world import SteppedWorld
 
 Given = str | EnvSpec | gymnasium.Env | VectorEnv | Callable[[], gymnasium.Env]
@@ -96,9 +97,11 @@ def variants_of(
     spec = given.spec if isinstance(given, gymnasium.Env) else given
     if not isinstance(spec, EnvSpec) or _robot(spec, {}) is None:
         return {}
+    space = make_world(spec).action_space
+    assert isinstance(space, Box)  # As those of all robots.
     return {
         name: make_world(spec, change=change, workers=workers, ray=ray)
-        for name, change in CHANGES.items()
+        for name, change in changes(space.size).items()
     }
 
 
