@@ -144,12 +144,14 @@ def main() -> None:
     if options.ray:
         places += [("ray", workers, True) for workers in (1, 2, 4)]
         running = cluster.running(None, print)
+    # Both at the start and at the end: others may confine a process while it runs.
     result: dict[str, Any] = {"cores": len(os.sched_getaffinity(0)), "rows": []}
     result["bytes"] = bytes_an_update()
     print(json.dumps(result["bytes"]), flush=True)
     with running:
         for kind in ("waits", "computes", "is quick"):
             result["rows"] += curve(kind, places, options.repeats)
+    result["cores_at_the_end"] = len(os.sched_getaffinity(0))
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -234,3 +234,29 @@ def test_choices_may_start_anywhere_and_vectors_may_have_any_shape():
     matrices = writer(spaces.Box(-1, 1, (2, 2)))
     assert matrices.space == Box(4, -1.0, 1.0)
     assert matrices.write(np.full((3, 4), 9.0)).shape == (3, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "name, sentence",
+    [
+        ("gym:Nope-v0", "as in `gym:module:Id`"),
+        ("gym:no_such_module:Nope-v0", "Cannot import 'no_such_module' for the"),
+    ],
+)
+def test_an_environment_that_is_not_there_is_told(name, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make_world(name)
+
+
+def test_demonstrations_of_something_else_are_told_by_the_environments_name():
+    from hyperirl import demos
+
+    with pytest.raises(ValueError, match="4 numbers, and Pendulum-v1 has 3"):
+        demos.check_against(demos.load("cartpole"), make_world("Pendulum-v1"))
+
+
+def test_options_of_an_environment_of_gymnasiums_are_refused_with_a_way_out():
+    from hyperirl import demos
+
+    with pytest.raises(ValueError, match="name as `module:function`"):
+        demos.collect("gym:Pendulum-v1", 1, options={"g": 9.81})

@@ -15,7 +15,7 @@ from hyperirl.demos.provenance import Provenance
 from hyperirl.policies import log_probs
 from hyperirl.problem import problem as make_problem
 from hyperirl.rollout import rollout
-from hyperirl.tasks import AnyTask, Task, as_task, make
+from hyperirl.tasks import AnyTask, Task, as_task, make, names
 
 
 def collect(
@@ -86,9 +86,10 @@ def collect(
 
 def _changed(task: AnyTask, options: Mapping[str, Any]) -> Task:
     """The task with options of its environment changed, which a built-in one has."""
-    if not isinstance(task, str):
+    if task not in names:
         raise DemosError(
             f"Options ({', '.join(options)}) are for built-in tasks, by their names; "
-            "make your environment with them instead."
+            "make your environment with them instead, in a function that you name as "
+            "`module:function`."
         )
     return make(task, **options)

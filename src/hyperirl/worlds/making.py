@@ -109,8 +109,9 @@ def _horizon(name: str, horizon: int | None, limit: int | None) -> int:
     horizon = limit if horizon is None else horizon
     if horizon is None:
         raise ValueError(
-            f"{name} does not say when its episodes are cut; give `horizon`, "
-            "the number of steps after which they are."
+            f"{name} does not say when its episodes are cut; give `horizon`, the "
+            "number of steps after which they are, as in "
+            "`hyperirl.worlds.make_world(environment, horizon=200)`."
         )
     return horizon
 
@@ -158,15 +159,26 @@ def _robot(spec: EnvSpec, options: dict[str, Any]) -> Any:
 
 
 def _spec(name: str) -> EnvSpec:
-    module, _, _ = name.rpartition(":")
+    module, _, identity = name.rpartition(":")
+    if module:  # Gymnasium's own form: importing the module registers the id.
+        _import(name, module)
     try:
-        if module:  # Gymnasium's own form: importing the module registers the id.
-            importlib.import_module(module)
-        return gymnasium.spec(name.rpartition(":")[2])
-    except (gymnasium.error.Error, ModuleNotFoundError) as error:
+        return gymnasium.spec(identity)
+    except gymnasium.error.Error as error:
         raise ValueError(
             f"Gymnasium knows no environment {name!r}: {error} If a module of yours "
-            "registers it, give `module:Id`, or import the module first."
+            "registers it, name it, as in `gym:module:Id`, or import it first "
+            "(`--import module` on the command line)."
+        ) from error
+
+
+def _import(name: str, module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except (ImportError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"Cannot import {module!r} for the environment {name!r} ({error}); start "
+            "the command in the folder of that module, or install it."
         ) from error
 
 
