@@ -91,6 +91,14 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_another(made):
     assert_same(engine.play(policy_of(engine), 3, RULES, key=jr.key(4)), expected[-1])
 
 
+def test_shards_have_chance_of_their_own():
+    engine = here(functools.partial(Engine, "echoes", echoes))
+    paused = engine.start(4, RULES, key=jr.key(0))
+    _, batch = engine.act(policy_of(engine), paused, 3, RULES, key=jr.key(1))
+    for array in (batch.observations, batch.actions):
+        assert not np.any(np.asarray(array[:, :2]) == np.asarray(array[:, 2:]))
+
+
 def test_a_policy_that_is_sent_again_is_not_compiled_again():
     engine = Engine("echoes", echoes)
     before, after = (pack(policy_of(engine, key)) for key in range(2))
