@@ -54,9 +54,10 @@ def hopper(num_threads: int, repeats: int) -> dict[str, list[float]]:
     from hyperirl.policies import mlp_policy
     from hyperirl.problem import problem
     from hyperirl.rewards import RecordedReward
+    from hyperirl.worlds.engine import Engine
     from hyperirl.worlds.mujoco import MujocoStepper
     from hyperirl.worlds.robots import Hopper
-    from hyperirl.worlds.world import Engine, SteppedWorld
+    from hyperirl.worlds.world import SteppedWorld
 
     make = lambda count: MujocoStepper(Hopper(), count, num_threads=num_threads)
     world = SteppedWorld(engine=Engine("Hopper-v5", make), horizon=1000)

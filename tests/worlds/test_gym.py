@@ -148,7 +148,7 @@ def test_wrapped_environments_stay_wrapped():
         (Counter, "give `horizon`"),
         (Counter(), "give a function"),
         ("NoSuch-v0", "knows no environment"),
-        ("no_such_module:NoSuch-v0", "knows no environment"),
+        ("no_such_module:NoSuch-v0", "Cannot import"),
     ],
 )
 def test_what_cannot_be_made_says_what_to_do(given, message):
@@ -234,3 +234,17 @@ def test_choices_may_start_anywhere_and_vectors_may_have_any_shape():
     matrices = writer(spaces.Box(-1, 1, (2, 2)))
     assert matrices.space == Box(4, -1.0, 1.0)
     assert matrices.write(np.full((3, 4), 9.0)).shape == (3, 2, 2)
+
+
+def test_demonstrations_of_something_else_are_told_by_the_environments_name():
+    from hyperirl import demos
+
+    with pytest.raises(ValueError, match="4 numbers, and Pendulum-v1 has 3"):
+        demos.check_against(demos.load("cartpole"), make_world("Pendulum-v1"))
+
+
+def test_options_of_an_environment_of_gymnasiums_are_refused_with_a_way_out():
+    from hyperirl import demos
+
+    with pytest.raises(ValueError, match="name as `module:function`"):
+        demos.collect("gym:Pendulum-v1", 1, options={"g": 9.81})

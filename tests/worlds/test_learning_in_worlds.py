@@ -16,7 +16,8 @@ from hyperirl.problem import problem
 from hyperirl.rewards import RecordedReward, TableReward, rewards_of
 from hyperirl.rollout import rollout
 from hyperirl.worlds import make_world
-from hyperirl.worlds.world import Engine, SteppedWorld
+from hyperirl.worlds.engine import Engine
+from hyperirl.worlds.world import SteppedWorld
 
 MDP = random_mdp(4, 3, key=jr.key(0), stop=0.02, horizon=60)
 PROBLEM = problem(temperature=1.0, discount=0.9)

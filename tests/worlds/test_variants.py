@@ -5,9 +5,11 @@ import pytest
 
 import hyperirl as hi
 from hyperirl.worlds import make_world, variants_of
-from hyperirl.worlds.variants import CHANGES
+from hyperirl.worlds.variants import changes
 
 pytest.importorskip("mujoco")
+
+CHANGES = changes(1)
 
 
 def after(name: str, change=None, action=0.0, steps=10) -> np.ndarray:
@@ -35,9 +37,26 @@ def test_the_same_push_moves_what_is_heavier_or_has_a_weak_motor_less():
     assert 0 < push(CHANGES["last motor x0.5"]) < 0.7 * usual
 
 
+def test_a_disabled_joint_is_moved_by_no_action():
+    """Hopper's foot, in the air: what is asked of its motor makes no difference."""
+    change = changes(3)["last joint disabled"]
+
+    def angles(change, foot: float) -> np.ndarray:
+        stepper = make_world("Hopper-v5", change=change).engine.sample
+        stepper.restart(np.array([0]), rng=np.random.default_rng(0))
+        for _ in range(3):
+            stepper.step(np.array([[0.3, 0.0, foot]], np.float32))
+        return stepper.observe()[0]
+
+    np.testing.assert_array_equal(angles(change, 1.0), angles(change, -1.0))
+    assert np.abs(angles(None, 1.0) - angles(None, -1.0)).max() > 0.1
+    assert np.abs(angles(change, 1.0) - angles(None, 0.0)).max() < 1e-9
+
+
 def test_a_robots_task_knows_its_variants_and_others_have_none():
     task = hi.tasks.as_task("gym:InvertedPendulum-v5")
     assert set(task.variants(task.environment)) == set(CHANGES)
+    assert set(variants_of("gym:Hopper-v5")) == set(changes(3)) != set(CHANGES)
     assert variants_of("gym:CartPole-v1") == {}
 
 

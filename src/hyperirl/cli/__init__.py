@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import Annotated
@@ -97,7 +98,7 @@ def _run(args: Sequence[str] | None) -> None:
     command = parse(args)
     enable_compilation_cache()
     try:
-        with _silence() if quiet else contextlib.nullcontext():
+        with _plain_warnings(), _silence() if quiet else contextlib.nullcontext():
             command.run()
     except BrokenPipeError:
         raise
@@ -125,6 +126,17 @@ def _silence() -> Iterator[None]:
         contextlib.redirect_stderr(nowhere),
     ):
         yield
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings are sentences meanwhile, without the place they come from."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_: f"hyperirl: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def _import_modules(args: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from hyperirl.cli.arguments import Flag, Maybe
+from hyperirl.cli.workers import Workers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Collect:
     environment of Gymnasium's."""
     option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE, a number of the environment to change; may be given several times."""
+    scale: tyro.conf.OmitArgPrefixes[Workers] = Workers()
     overwrite: Flag = False
     """Replace the file if there is one."""
 
@@ -53,7 +55,8 @@ class Collect:
 
         demos.check_writable(self.out, overwrite=self.overwrite)
         effort = demos.Effort(num_updates=self.updates)
-        with progress_bar(f"Expert for {self.env}") as show:
+        self.scale.check_counted()
+        with self.scale.ready(), progress_bar(f"Expert for {self.env}") as show:
             collected = demos.collect(
                 self.env,
                 self.episodes,
@@ -63,6 +66,8 @@ class Collect:
                 options=_parse_options(self.option),
                 effort=effort,
                 on_progress=show,
+                workers=self.scale.workers or 0,
+                ray=self.scale.on_ray,
             )
         demos.save(collected, self.out, overwrite=self.overwrite)
         found = demos.summarize(collected)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from hyperirl.cli.arguments import Flag, Maybe, run_path
+from hyperirl.cli.workers import Workers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Evaluate:
     long to find a way (pendulum, cartpole-fixed)."""
     transfer: bool = True
     """Also train in changed dynamics."""
+    scale: tyro.conf.OmitArgPrefixes[Workers] = Workers()
     json: Flag = False
     """Print JSON instead: what evaluation.json holds."""
 
@@ -42,13 +44,16 @@ class Evaluate:
         from hyperirl.learning import evaluate
 
         folder = run_path(self.folder)
-        found = evaluate(
-            folder,
-            task=self.env,
-            seeds=self.seeds,
-            budget=self.budget,
-            transfer=self.transfer,
-        )
+        with self.scale.ready():
+            found = evaluate(
+                folder,
+                task=self.env,
+                seeds=self.seeds,
+                budget=self.budget,
+                transfer=self.transfer,
+                workers=self.scale.workers,
+                ray=self.scale.on_ray,
+            )
         if self.json:
             print(json.dumps(found, indent=2))
         else:

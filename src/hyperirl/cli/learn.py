@@ -18,6 +18,7 @@ from hyperirl.cli.arguments import (
 from hyperirl.cli.events import event_writer
 from hyperirl.cli.settings import Settings
 from hyperirl.cli.stopping import INTERRUPTED, Stopping
+from hyperirl.cli.workers import Workers
 from hyperirl.options import Options
 from hyperirl.progress import StepProgress
 
@@ -37,6 +38,7 @@ class Learn:
         hyperirl learn --env my_module:make_env --demos my_demos.npz
         hyperirl learn --env cartpole --method sketch --paper
         hyperirl learn --env lqr --time 30
+        hyperirl learn --env gym:Slow-v0 --import slow --demos slow.npz --workers 4
     """
 
     env: str = "cartpole"
@@ -46,6 +48,7 @@ class Learn:
     """A file of demonstrations, or the name of bundled ones; those of the environment
     by default."""
     options: Settings = Options()
+    scale: tyro.conf.OmitArgPrefixes[Workers] = Workers()
     out: Maybe[Path] = None
     """Folder of the run; must not exist yet. By default a new one under runs/."""
     paper: Flag = False
@@ -63,11 +66,20 @@ class Learn:
         from hyperirl.learning import create_folder, set_up
 
         telling = _Telling(self.log_every, self.json, self.tensorboard)
-        setup = set_up(self.env, self.demos, self.options, paper=self.paper)
-        out = _free_folder(setup) if self.out is None else self.out
-        folder = create_folder(setup, out, ["hyperirl", *sys.argv[1:]])
-        point_latest_to(out)
-        _run(setup, folder, telling)
+        self.scale.check_counted()
+        with self.scale.ready():
+            setup = set_up(
+                self.env,
+                self.demos,
+                self.options,
+                paper=self.paper,
+                workers=self.scale.workers or 0,
+                ray=self.scale.on_ray,
+            )
+            out = _free_folder(setup) if self.out is None else self.out
+            folder = create_folder(setup, out, ["hyperirl", *sys.argv[1:]])
+            point_latest_to(out)
+            _run(setup, folder, telling)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +95,7 @@ class Resume:
     """The folder of the run, or `latest`."""
     env: Maybe[str] = None
     """The environment, if the run was started with one of your own."""
+    scale: tyro.conf.OmitArgPrefixes[Workers] = Workers()
     log_every: Maybe[int] = None
     """Print a line every so many steps. In a terminal the numbers are shown in place
     by default; elsewhere the steps are silent."""
@@ -98,7 +111,19 @@ class Resume:
 
         telling = _Telling(self.log_every, self.json, self.tensorboard)
         folder = RunFolder.open(run_path(self.run_folder))
-        _run(reopen(folder, task=self.env), folder, telling)
+        with self.scale.ready():
+            setup = reopen(
+                folder,
+                task=self.env,
+                workers=self.scale.workers,
+                ray=self.scale.on_ray,
+            )
+            if self.scale.workers not in (None, setup.config.workers):
+                telling.say(
+                    f"Note: the run began with {setup.config.workers} workers; with "
+                    f"{self.scale.workers} it ends elsewhere, as with another seed."
+                )
+            _run(setup, folder, telling)
 
 
 @dataclasses.dataclass(frozen=True)

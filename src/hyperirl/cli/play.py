@@ -49,7 +49,7 @@ class Play:
         self._check(folder, out)
         from hyperirl.films import episode_film, play
 
-        run = subject_of(folder, task=self.env)
+        run = subject_of(folder, task=self.env, workers=0)
         episode = play(
             run.environment, run.policy, run.reward, seed=self.seed, greedy=self.greedy
         )

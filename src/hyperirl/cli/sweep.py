@@ -29,8 +29,9 @@ class Sweep:
     """
 
     env: str = "cartpole"
-    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world; or
-    your own as MODULE:NAME, which is imported, also by the processes that learn."""
+    """cartpole, cartpole-fixed, lqr, lqr-clipped, pendulum, tabular, grid-world;
+    gym:ID for one of Gymnasium's, gym:MODULE:ID if a module registers it; or your own
+    as MODULE:NAME. Modules are imported, also by the processes that learn."""
     demos: Maybe[str] = None
     """A file of demonstrations, or the name of bundled ones; those of the environment
     by default."""

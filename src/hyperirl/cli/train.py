@@ -5,7 +5,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import tyro
+
 from hyperirl.cli.arguments import Flag, Maybe
+from hyperirl.cli.workers import Workers
 
 if TYPE_CHECKING:
     from hyperirl.inner import AbstractInnerSolver, Point
@@ -47,6 +50,7 @@ class Train:
     """Of the policy; each solver has its own default."""
     seed: int = 0
     """Decides everything random."""
+    scale: tyro.conf.OmitArgPrefixes[Workers] = Workers()
     out: Maybe[Path] = None
     """Where to write the policy, a .npz file."""
     overwrite: Flag = False
@@ -54,14 +58,21 @@ class Train:
 
     def run(self) -> None:
         """Fails before the training, not after it, if the file must not be written."""
-        from hyperirl import inner, problem, saving, tasks
-        from hyperirl.progress import progress_bar
-
         if self.out is not None and self.out.exists() and not self.overwrite:
             raise ValueError(
                 f"{self.out} already exists; choose another `--out`, or `--overwrite`."
             )
-        task = tasks.as_task(self.env)
+        self.scale.check_counted()
+        with self.scale.ready():
+            self._train()
+
+    def _train(self) -> None:
+        from hyperirl import inner, problem, saving, tasks
+        from hyperirl.progress import progress_bar
+
+        task = tasks.as_task(
+            self.env, workers=self.scale.workers or 0, ray=self.scale.on_ray
+        )
         environment, temperature = task.environment, self.temperature
         if temperature is None:
             temperature = task.temperature

@@ -14,7 +14,8 @@ def check_against(demos: Demos, environment: AbstractWorld) -> None:
     Looks at the size of observations, at the type, size and range of actions, and at
     the length of episodes.
     """
-    name, batch = type(environment).__name__, demos.trajectories
+    name = getattr(environment, "name", type(environment).__name__)
+    batch = demos.trajectories
     size = batch.observations.shape[-1]
     if size != environment.observation_size:
         raise DemosError(

@@ -15,7 +15,7 @@ from hyperirl.demos.provenance import Provenance
 from hyperirl.policies import log_probs
 from hyperirl.problem import problem as make_problem
 from hyperirl.rollout import rollout
-from hyperirl.tasks import AnyTask, Task, as_task, make
+from hyperirl.tasks import AnyTask, Task, as_task, make, names
 
 
 def collect(
@@ -28,6 +28,8 @@ def collect(
     options: Mapping[str, Any] | None = None,
     effort: Effort = QUICK,
     on_progress: Progress | None = None,
+    workers: int = 0,
+    ray: bool = False,
 ) -> Demos:
     """Episodes of the soft-optimal expert for an environment's true reward.
 
@@ -43,11 +45,16 @@ def collect(
         options: Of a built-in task's environment: numbers, strings and lists.
         effort: How long an expert that is not known in closed form is trained.
         on_progress: Called with the fraction of the training done and a few words.
+        workers: Processes that step shards of an environment of Gymnasium's; 0: this
+            one does.
+        ray: Whether the workers are actors of Ray, which must be running.
     """
     if num_episodes < 1:
         raise DemosError(f"Cannot collect {num_episodes} episodes; ask for at least 1.")
     options = {} if options is None else dict(options)
-    task = _changed(task, options)
+    if options:
+        task = _changed(task, options)
+    task = as_task(task, workers=workers, ray=ray)
     environment = task.environment
     if not environment.has_reward:
         raise DemosError(
@@ -83,11 +90,10 @@ def collect(
 
 def _changed(task: AnyTask, options: Mapping[str, Any]) -> Task:
     """The task with options of its environment changed, which a built-in one has."""
-    if not options:
-        return as_task(task)
-    if not isinstance(task, str):
+    if task not in names:
         raise DemosError(
             f"Options ({', '.join(options)}) are for built-in tasks, by their names; "
-            "make your environment with them instead."
+            "make your environment with them instead, in a function that you name as "
+            "`module:function`."
         )
     return make(task, **options)

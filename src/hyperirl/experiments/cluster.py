@@ -9,9 +9,10 @@ a token that is nowhere but in the environment of its processes. A cluster is a 
 of trust: what its machines send is unpickled here, so they could run code.
 """
 
+import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,24 @@ def run_on_ray(
         say: Called with what was opened, in a sentence.
     """
     check_trusted(address, trusted)
+    with running(address, say) as ray:
+        # `max_calls`: a fresh process for each cell, so its peak memory is its own.
+        task = ray.remote(max_retries=RETRIES, max_calls=1, num_cpus=1)(_perform)
+        cells = {task.remote(cell.to_json(), str(out)): cell for cell in cells}
+        waiting = list(cells)
+        while waiting:
+            (done,), waiting = ray.wait(waiting, num_returns=1)
+            on_done(cells[done], _outcome(ray, done, cells[done], out))
+
+
+@contextlib.contextmanager
+def running(address: str | None, say: Callable[[str], None]) -> Iterator[Any]:
+    """The module `ray`, with a Ray that runs meanwhile.
+
+    Args:
+        address: Of a cluster that may run code here; by default one is started here.
+        say: Called with what was opened, in a sentence.
+    """
     ray = _import_ray(local=address is None)
     if address is None:
         _start_here(ray, say)
@@ -51,14 +70,8 @@ def run_on_ray(
         say(
             f"Joined the Ray cluster at {address}; this machine listens on its network."
         )
-    # `max_calls`: a fresh process for each cell, so that its peak memory is its own.
-    task = ray.remote(max_retries=RETRIES, max_calls=1, num_cpus=1)(_perform)
     try:
-        cells = {task.remote(cell.to_json(), str(out)): cell for cell in cells}
-        waiting = list(cells)
-        while waiting:
-            (done,), waiting = ray.wait(waiting, num_returns=1)
-            on_done(cells[done], _outcome(ray, done, cells[done], out))
+        yield ray
     finally:
         ray.shutdown()
 
@@ -86,8 +99,8 @@ def _start_here(ray: Any, say: Callable[[str], None]) -> None:
     if ray.util.get_node_ip_address() != _LOOPBACK or _reachable(opened):
         ray.shutdown()
         raise ValueError(
-            "Ray would listen on the network, because it was imported before this "
-            "sweep began; start the sweep in a process of its own, or without `--ray`."
+            "Ray would listen on the network, because it was imported before; start "
+            "this in a process of its own, or without `--ray`."
         )
     ports = sorted({socket.port for socket in opened or []})
     where = f", ports {', '.join(map(str, ports))}" if ports else ""

@@ -37,6 +37,8 @@ class Config:
     given: Mapping[str, str]
     """Objects that were handed in: their class and the hash of their content, by name.
     """
+    workers: int
+    """Shards of an environment of Gymnasium's, each with a worker; 0: no workers."""
 
     method: str
     seed: int
@@ -96,6 +98,7 @@ def from_json(fields: Any, where: str | Path = "config.json") -> Config:
         where: What to call it in errors.
     """
     plain = {name: from_plain(item) for name, item in mapping(fields, where).items()}
+    plain.setdefault("workers", 0)  # Runs of earlier versions had none.
     config = as_dataclass(Config, plain, where, whole=True)
     return _checked({name: getattr(config, name) for name in plain})
 
@@ -133,6 +136,7 @@ def complete(
     demos: str = "",
     demos_hash: str = "",
     given: Mapping[str, str] | None = None,
+    workers: int = 0,
 ) -> Config:
     """What a run does, where some things were said and others were not.
 
@@ -143,6 +147,7 @@ def complete(
         demos: Where the demonstrations come from...
         demos_hash: ...and the hash of their content.
         given: Objects that were handed in: class and hash, by name.
+        workers: How many workers step the environment.
     """
     said.check()
     given, chosen = dict(given or {}), said.said()
@@ -160,7 +165,13 @@ def complete(
     known |= chosen | {name: GIVEN for name in given if name in _MAY_BE_GIVEN}
     if "estimator" in given:
         known["method"] = GIVEN
-    source = dict(env=task.name, demos=demos, demos_hash=demos_hash, given=given)
+    source: dict[str, Any] = dict(
+        env=task.name,
+        demos=demos,
+        demos_hash=demos_hash,
+        given=given,
+        workers=workers,
+    )
     follows = _optimizer(known, task) | {
         "test_seed": known["seed"],
         "segment": _segment(known, task),

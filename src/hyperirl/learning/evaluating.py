@@ -24,6 +24,8 @@ def evaluate(
     budget: int | None = None,
     transfer: bool = True,
     progress: bool = True,
+    workers: int | None = None,
+    ray: bool = False,
 ) -> dict[str, Any]:
     """Trains fresh policies on the learned reward, and measures what it is worth.
 
@@ -42,13 +44,15 @@ def evaluate(
         budget: Environment steps for each of them; the task knows what is usual.
         transfer: Whether to train in changed dynamics, too.
         progress: Whether to show how far it is.
+        workers: Who step the environment of a folder; by default as many as before.
+        ray: Whether they are actors of Ray, which must be running.
     """
     enable_compilation_cache()
     if isinstance(run, Result):
         subject, folder = _of_result(run), run.folder
     else:
         folder = RunFolder.open(run)
-        subject = subject_of(folder, task=task, given=given)
+        subject = subject_of(folder, task=task, given=given, workers=workers, ray=ray)
     training = FreshTraining(subject.task.budget if budget is None else budget)
     title = f"Evaluating {subject.task.name}"
     with progress_bar(title, "ranking set", enabled=progress) as show:
@@ -87,10 +91,15 @@ def _of_result(result: Result) -> Subject:
 
 
 def subject_of(
-    folder: RunFolder, *, task: AnyTask | None = None, given: Given | None = None
+    folder: RunFolder,
+    *,
+    task: AnyTask | None = None,
+    given: Given | None = None,
+    workers: int | None = None,
+    ray: bool = False,
 ) -> Subject:
     """What a run has learned so far, from its folder."""
-    setup = reopen(folder, task=task, given=given)
+    setup = reopen(folder, task=task, given=given, workers=workers, ray=ray)
     if not folder.policy_path.exists():
         raise RunError(
             f"{folder.path} holds neither a reward nor a policy yet; let the run "

@@ -79,8 +79,9 @@ def _content(thing: Any, above: tuple[int, ...]):
             yield from _content(cell.cell_contents, above)
     elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         for field in dataclasses.fields(thing):
-            yield field.name.encode()
-            yield from _content(getattr(thing, field.name), above)
+            if field.compare:
+                yield field.name.encode()
+                yield from _content(getattr(thing, field.name), above)
     elif isinstance(thing, dict):
         for name in sorted(thing, key=repr):
             yield repr(name).encode()

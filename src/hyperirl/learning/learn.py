@@ -48,6 +48,8 @@ def learn(
     progress: bool = True,
     on_step: OnStep | None = None,
     command: Sequence[str] | None = None,
+    workers: int = 0,
+    ray: bool = False,
     **options: Any,
 ) -> Result:
     """Learns a reward from demonstrations.
@@ -76,6 +78,9 @@ def learn(
         progress: Whether to show the numbers of each step.
         on_step: Called with a row of numbers after each outer step.
         command: What was typed, for the record; by default that of this process.
+        workers: Processes that step shards of an environment of Gymnasium's; 0: this
+            one does. Another number is another run.
+        ray: Whether the workers are actors of Ray, which must be running.
         **options: Other fields of `Options`, such as `seed`, `steps` or `damping`.
     """
     handed: dict[str, Any] = dict(
@@ -94,6 +99,8 @@ def learn(
         make_options(method=method, **said, **options),
         given=Given(**objects),
         paper=paper,
+        workers=workers,
+        ray=ray,
     )
     folder = None
     if out is not None:
@@ -120,10 +127,12 @@ def set_up(
     *,
     given: Given | None = None,
     paper: bool = False,
+    workers: int = 0,
+    ray: bool = False,
 ) -> Setup:
     """All parts of a run, checked; nothing is written."""
     given = Given() if given is None else given
-    found = as_task(task)
+    found = as_task(task, workers=workers, ray=ray)
     source = found.demos if demos is None else demos
     if source is None:
         raise DemosError(
@@ -144,6 +153,7 @@ def set_up(
         demos="given" if isinstance(source, Demos) else str(source),
         demos_hash=demos_lib.content_hash(loaded),
         given=pinned,
+        workers=workers,
     )
     return prepare(config, found, loaded, given)
 
@@ -157,7 +167,12 @@ def create_folder(setup: Setup, out: str | Path, command: Sequence[str]) -> RunF
 
 
 def reopen(
-    folder: RunFolder, *, task: AnyTask | None = None, given: Given | None = None
+    folder: RunFolder,
+    *,
+    task: AnyTask | None = None,
+    given: Given | None = None,
+    workers: int | None = None,
+    ray: bool = False,
 ) -> Setup:
     """The parts of a run that has a folder.
 
@@ -168,11 +183,16 @@ def reopen(
         folder: Of the run.
         task: Its environment, if that is not built in.
         given: Its objects, if it was given some.
+        workers: Who step its environment; by default as many as before. It goes on to
+            the bit only with as many.
+        ray: Whether they are actors of Ray, which must be running: a folder never
+            makes us join a cluster.
     """
     config = from_json(folder.config, folder.path / "config.json")
     given = Given() if given is None else given
     loaded = _kept_demos(folder, config)
     pinned = given.described()
+    workers = config.workers if workers is None else workers
     if "env" in config.given:
         if task is None:
             raise RunError(
@@ -180,12 +200,13 @@ def reopen(
                 f"{config.env!r}; name it again: `task=` in Python, `--env` on the "
                 "command line."
             )
-        found = as_task(task)
+        found = as_task(task, workers=workers, ray=ray)
         pinned["env"] = describe(found.environment)
     else:
         if not is_safe(config.env):
             raise RunError(f"{folder.path} names no task that we know: {config.env!r}.")
-        found = _as_recorded(as_task(config.env), loaded)
+        found = as_task(config.env, workers=workers, ray=ray)
+        found = _as_recorded(found, loaded)
     _check_given(folder, config, pinned)
     found = dataclasses.replace(found, name=config.env)
     demos_lib.check_against(loaded, found.environment)
@@ -204,6 +225,8 @@ def resume(
     optimizer: optax.GradientTransformation | None = None,
     progress: bool = True,
     on_step: OnStep | None = None,
+    workers: int | None = None,
+    ray: bool = False,
 ) -> Result:
     """Goes on with a run where its last checkpoint is; the end is the same.
 
@@ -218,10 +241,13 @@ def resume(
         optimizer: See `learn`.
         progress: Whether to show the numbers of each step.
         on_step: Called with a row of numbers after each outer step.
+        workers: See `learn`; by default as many as before. With another number it ends
+            elsewhere.
+        ray: See `learn`; it ends the same with it and without.
     """
     folder = RunFolder.open(path)
     given = Given(reward, policy, inner, estimator, solver, optimizer)
-    setup = reopen(folder, task=task, given=given)
+    setup = reopen(folder, task=task, given=given, workers=workers, ray=ray)
     with showing(progress and on_step is None, shown_steps(setup.config)) as show:
         return run(setup, folder, on_step=on_step or show)
 

@@ -50,7 +50,7 @@ def make(name: str, **changes: Any) -> Task:
         raise ValueError(f"{name} does not take these options: {error}.") from error
 
 
-def as_task(task: AnyTask) -> Task:
+def as_task(task: AnyTask, *, workers: int = 0, ray: bool = False) -> Task:
     """A task from whatever a user may call one.
 
     Args:
@@ -58,20 +58,27 @@ def as_task(task: AnyTask) -> Task:
             makes one; the name of a built-in task; `gym:ID` for one of Gymnasium's; or
             `module:name`, something of these that can be imported. Importing runs
             code, so this must never be called with what a file says.
+        workers: Processes that step shards of one of Gymnasium's; 0: this one does.
+        ray: Whether the workers are actors of Ray, which must be running.
     """
-    if isinstance(task, Task):
-        return task
+    is_name = isinstance(task, str)
+    if is_name and task not in _BUILT_IN and not task.startswith(GYM):
+        if ":" not in task:
+            raise ValueError(_unknown(task))
+        found = as_task(import_task(task), workers=workers, ray=ray)
+        return dataclasses.replace(found, name=task)
+    if is_name and task in _BUILT_IN:
+        task = make(task)
     if isinstance(task, AbstractWorld):
-        return Task(task)
-    if not isinstance(task, str):
-        return of_gymnasium(task)
-    if task in _BUILT_IN:
-        return make(task)
-    if task.startswith(GYM):
-        return of_gymnasium(task)
-    if ":" in task:
-        return dataclasses.replace(as_task(import_task(task)), name=task)
-    raise ValueError(_unknown(task))
+        task = Task(task)
+    if not isinstance(task, Task):
+        return of_gymnasium(task, workers=workers, ray=ray)
+    if workers or ray:
+        raise ValueError(
+            f"{task.name} cannot be dealt out to workers, because it is not made by "
+            "Gymnasium here; leave `workers` and `ray` out."
+        )
+    return task
 
 
 def is_safe(name: str) -> bool:

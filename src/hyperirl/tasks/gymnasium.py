@@ -7,13 +7,13 @@ from hyperirl.tasks.task import Task
 GYM = "gym:"  # Before the id of an environment.
 
 
-def of_gymnasium(given: Any, *, workers: int | None = None, ray: bool = False) -> Task:
+def of_gymnasium(given: Any, *, workers: int = 0, ray: bool = False) -> Task:
     """A task of an environment of Gymnasium's.
 
     Args:
         given: `gym:ID`, an environment, a vector environment, or a function that makes
             an environment.
-        workers: Processes that step shards of the environments; None: this one does.
+        workers: Processes that step shards of the environments; 0: this one does.
         ray: Whether the workers are actors of Ray, which must be running.
     """
     import gymnasium
@@ -33,5 +33,7 @@ def of_gymnasium(given: Any, *, workers: int | None = None, ray: bool = False) -
     return Task(
         world,
         world.name if name is None else name,
-        variants=lambda environment: variants_of(cast(Any, given)),
+        variants=lambda environment: variants_of(
+            cast(Any, given), workers=workers, ray=ray
+        ),
     )

@@ -9,12 +9,13 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import VectorEnv
 
+from hyperirl.spaces import Box
+from hyperirl.worlds.engine import Engine
 from hyperirl.worlds.gym import VectorStepper, copies
-from hyperirl.worlds.processes import crew
+from hyperirl.worlds.processes import sharded
 from hyperirl.worlds.stepper import AbstractStepper
-from hyperirl.worlds.variants import CHANGES, Change
-from hyperirl.worlds.workers import ShardedStepper
-from hyperirl.worlds.world import Engine, SteppedWorld
+from hyperirl.worlds.variants import Change, changes
+from hyperirl.worlds.world import SteppedWorld
 
 Given = str | EnvSpec | gymnasium.Env | VectorEnv | Callable[[], gymnasium.Env]
 """What a stepped world can be made of."""
@@ -24,7 +25,7 @@ def make_world(
     given: Given,
     *,
     horizon: int | None = None,
-    workers: int | None = None,
+    workers: int = 0,
     ray: bool = False,
     change: Change | None = None,
     **options: Any,
@@ -36,7 +37,7 @@ def make_world(
             `"my_module:MyEnv-v0"`), its spec, an environment that can be made again
             from its spec, a function that makes one, or a vector environment.
         horizon: Where episodes are cut; by default where the spec says.
-        workers: Processes that step shards of the environments; None: this one does.
+        workers: Processes that step shards of the environments; 0: this one does.
         ray: Whether the workers are actors of Ray, which must be running.
         change: Called with the model of a robot before anything is simulated, to change
             gravity, masses or motors.
@@ -55,7 +56,7 @@ def make_world(
         given = _respec(given)
     if isinstance(given, EnvSpec):
         name, limit = given.id, _limit(given)
-        threads = 0 if workers is None else 1
+        threads = 1 if workers else 0
         make = _from_spec(given, options, threads, change)
     elif change is not None:
         raise ValueError(
@@ -66,45 +67,53 @@ def make_world(
         first = given()
         name, limit = _name(first.spec, first), _limit(first.spec)
         make = functools.partial(copies, given)
-    if workers is not None:
-        make = functools.partial(ShardedStepper, crew(make, workers, ray=ray))
-    return _world(Engine(name, make), horizon, limit)
+    horizon = _horizon(name, horizon, limit)
+    make_engine = functools.partial(Engine, name, make)
+    if workers == 0 and not ray:
+        return SteppedWorld(engine=make_engine(), horizon=horizon)
+    engine = sharded(name, make_engine, workers, ray=ray)
+    return SteppedWorld(engine=engine, horizon=horizon)
 
 
-def _of_vector(
-    given: VectorEnv, horizon: int | None, workers: int | None
-) -> SteppedWorld:
-    if workers is not None:
+def _of_vector(given: VectorEnv, horizon: int | None, workers: int) -> SteppedWorld:
+    if workers:
         raise ValueError(
             "A vector environment steps its environments itself and cannot be dealt "
             "out to workers; give the id of an environment, or a function that makes "
             "one."
         )
-    stepper = VectorStepper(given)
-    engine = Engine(
-        _name(given.spec, given), lambda num_envs: stepper, num_envs=given.num_envs
-    )
-    return _world(engine, horizon, _limit(given.spec))
+    stepper, name = VectorStepper(given), _name(given.spec, given)
+    engine = Engine(name, lambda num_envs: stepper, num_envs=given.num_envs)
+    horizon = _horizon(name, horizon, _limit(given.spec))
+    return SteppedWorld(engine=engine, horizon=horizon)
 
 
-def variants_of(given: Given) -> dict[str, SteppedWorld]:
+def variants_of(
+    given: Given, *, workers: int = 0, ray: bool = False
+) -> dict[str, SteppedWorld]:
     """The same robot with other dynamics, by name; none of any other world."""
     if isinstance(given, str):
         given = _spec(given.removeprefix("gym:"))
     spec = given.spec if isinstance(given, gymnasium.Env) else given
     if not isinstance(spec, EnvSpec) or _robot(spec, {}) is None:
         return {}
-    return {name: make_world(spec, change=change) for name, change in CHANGES.items()}
+    space = make_world(spec).action_space
+    assert isinstance(space, Box)  # As those of all robots.
+    return {
+        name: make_world(spec, change=change, workers=workers, ray=ray)
+        for name, change in changes(space.size).items()
+    }
 
 
-def _world(engine: Engine, horizon: int | None, limit: int | None) -> SteppedWorld:
+def _horizon(name: str, horizon: int | None, limit: int | None) -> int:
     horizon = limit if horizon is None else horizon
     if horizon is None:
         raise ValueError(
-            f"{engine.name} does not say when its episodes are cut; give `horizon`, "
-            "the number of steps after which they are."
+            f"{name} does not say when its episodes are cut; give `horizon`, the "
+            "number of steps after which they are, as in "
+            "`hyperirl.worlds.make_world(environment, horizon=200)`."
         )
-    return SteppedWorld(engine=engine, horizon=horizon)
+    return horizon
 
 
 def _from_spec(
@@ -150,15 +159,26 @@ def _robot(spec: EnvSpec, options: dict[str, Any]) -> Any:
 
 
 def _spec(name: str) -> EnvSpec:
-    module, _, _ = name.rpartition(":")
+    module, _, identity = name.rpartition(":")
+    if module:  # Gymnasium's own form: importing the module registers the id.
+        _import(name, module)
     try:
-        if module:  # Gymnasium's own form: importing the module registers the id.
-            importlib.import_module(module)
-        return gymnasium.spec(name.rpartition(":")[2])
-    except (gymnasium.error.Error, ModuleNotFoundError) as error:
+        return gymnasium.spec(identity)
+    except gymnasium.error.Error as error:
         raise ValueError(
             f"Gymnasium knows no environment {name!r}: {error} If a module of yours "
-            "registers it, give `module:Id`, or import the module first."
+            "registers it, name it, as in `gym:module:Id`, or import it first "
+            "(`--import module` on the command line)."
+        ) from error
+
+
+def _import(name: str, module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except (ImportError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"Cannot import {module!r} for the environment {name!r} ({error}); start "
+            "the command in the folder of that module, or install it."
         ) from error
 
 

@@ -4,21 +4,30 @@ What makes the environments is sent to a process once, over a pipe that nobody e
 open; a process runs no main program of the user's, so scripts need no guard.
 """
 
+import contextlib
 import subprocess
 import sys
-import traceback
+from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
 import cloudpickle
 
-from hyperirl.worlds.workers import AbstractWorker, Crew, Host, Make, WorkerDied
+from hyperirl.worlds.engine import AbstractEngine
+from hyperirl.worlds.workers import (
+    MOST_WORKERS,
+    AbstractWorker,
+    Host,
+    ShardedEngine,
+    WorkerDied,
+)
 
-_GONE = (EOFError, BrokenPipeError, ConnectionResetError, OSError)
+_GONE = (EOFError, OSError)
 
-
+# Ctrl-C is for who asks: a run finishes its step, for which it needs its workers.
 _MAIN = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 from multiprocessing.connection import Connection
 pipe = Connection(int(sys.argv[1]))
 sys.path[:] = pipe.recv()
@@ -30,9 +39,9 @@ serve(pipe)
 class Process(AbstractWorker):
     """A process of this machine."""
 
-    def __init__(self, make: Make):
+    def __init__(self, make: bytes):
         """Starts it."""
-        self._make = cloudpickle.dumps(make)
+        self._make, self._calls = make, 0
         self._start()
 
     def _start(self) -> None:
@@ -42,30 +51,31 @@ class Process(AbstractWorker):
             [sys.executable, "-c", _MAIN, file], pass_fds=[theirs.fileno()]
         )
         theirs.close()
-        self._pipe.send(sys.path)  # It finds what is found here.
-        self._pipe.send_bytes(self._make)
+        with contextlib.suppress(*_GONE):
+            self._pipe.send(sys.path)  # It finds what is found here.
+            self._pipe.send_bytes(self._make)
 
     def ask(self, name: str, *arguments: Any) -> None:
-        try:
-            self._pipe.send((name, arguments))
-        except _GONE as error:
-            raise WorkerDied from error
+        self._calls += 1
+        with contextlib.suppress(*_GONE):  # Who waits for the answer will see.
+            self._pipe.send((self._calls, name, arguments))
 
-    def answer(self) -> Any:
+    def answer(self) -> tuple[Any, str | None]:
         try:
-            found, failed = self._pipe.recv()
+            while True:  # Of an earlier call, if its asker was interrupted.
+                call, answer = self._pipe.recv()
+                if call == self._calls:
+                    return answer
         except _GONE as error:
             raise WorkerDied from error
-        if failed:
-            raise RuntimeError(f"An environment failed in a worker:\n{failed}")
-        return found
 
     def restart(self) -> None:
         self.close()
         self._start()
 
     def close(self) -> None:
-        self._pipe.close()  # It ends when nobody can ask any more.
+        """Ends it."""
+        self._pipe.close()
         self.process.kill()
         self.process.wait()
 
@@ -73,58 +83,74 @@ class Process(AbstractWorker):
         self.close()
 
 
+def serve(pipe: Connection) -> None:
+    """Answers until nobody can ask any more."""
+    host = Host(pipe.recv_bytes())
+    with contextlib.suppress(*_GONE):
+        while True:
+            call, name, arguments = pipe.recv()
+            pipe.send((call, host.do(name, *arguments)))
+
+
 class Actor(AbstractWorker):
     """An actor of Ray, which must have been started or joined before."""
 
-    def __init__(self, make: Make):
+    def __init__(self, make: bytes):
         """Starts it, somewhere in the cluster."""
         import ray
 
-        if not ray.is_initialized():
-            raise ValueError(
-                "Ray is not running here; start it with `ray.init()`, or join a "
-                "cluster with `ray.init(address=...)`."
-            )
         self._ray, self._make = ray, make
         self.restart()
 
     def ask(self, name: str, *arguments: Any) -> None:
-        self._reference = getattr(self.actor, name).remote(*arguments)
+        self._reference = self.actor.do.remote(name, *arguments)
 
-    def answer(self) -> Any:
+    def answer(self) -> tuple[Any, str | None]:
         try:
             return self._ray.get(self._reference)
-        except self._ray.exceptions.RayActorError as error:
+        except self._ray.exceptions.RayError as error:  # A host never fails.
             raise WorkerDied from error
 
     def restart(self) -> None:
-        self.actor: Any = self._ray.remote(Host).remote(self._make)
+        kind = self._ray.remote(scheduling_strategy="SPREAD")(Host)
+        self.actor: Any = kind.remote(self._make, sys.path)
 
 
-def crew(make: Make, workers: int, *, ray: bool = False) -> Crew:
+def sharded(
+    name: str,
+    make: Callable[[], AbstractEngine],
+    workers: int,
+    *,
+    ray: bool = False,
+) -> ShardedEngine:
     """So many workers, in processes of this machine or in Ray.
 
     Args:
-        make: A stepper of so many environments; it is sent to each worker.
+        name: Of the environment, for people.
+        make: An engine; it is sent to each worker.
         workers: How many.
         ray: Whether they are actors of Ray, which must be running.
     """
-    if workers < 1:
-        raise ValueError(f"There must be at least one worker, got {workers}.")
-    kind = Actor if ray else Process
-    return Crew([kind(make) for _ in range(workers)])
+    if not 1 <= workers <= MOST_WORKERS:
+        raise ValueError(
+            f"There are {MOST_WORKERS} workers at most and one at least, got {workers}."
+        )
+    if ray:
+        _check_ray()
+    kind, packed = Actor if ray else Process, cloudpickle.dumps(make)
+    return ShardedEngine(name, [kind(packed) for _ in range(workers)])
 
 
-def serve(pipe: Connection) -> None:
-    """Answers until nobody can ask any more."""
-    host = Host(cloudpickle.loads(pipe.recv_bytes()))
-    while True:
-        try:
-            name, arguments = pipe.recv()
-        except EOFError:
-            return
-        try:
-            answer = getattr(host, name)(*arguments), None
-        except Exception:
-            answer = None, traceback.format_exc()
-        pipe.send(answer)
+def _check_ray() -> None:
+    try:
+        import ray
+    except ImportError as error:
+        raise ValueError(
+            "Ray is not installed; run `pip install 'hyperirl[ray]'`, or leave `ray` "
+            "out to use processes of this machine."
+        ) from error
+    if not ray.is_initialized():
+        raise ValueError(
+            "Ray is not running here; start it with `ray.init()`, or join a cluster "
+            "with `ray.init(address=...)`."
+        )

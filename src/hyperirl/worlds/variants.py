@@ -25,9 +25,16 @@ def weaker_last_motor(model: Any) -> None:
     model.actuator_gear[-1] *= 0.5
 
 
-CHANGES: Mapping[str, Change] = {
-    "gravity x1.5": stronger_gravity,
-    "mass x1.5": heavier,
-    "last motor x0.5": weaker_last_motor,
-}
-"""What evaluations try."""
+def disabled_last_joint(model: Any) -> None:
+    """The motor of the last joint that is driven has no effect."""
+    model.actuator_gear[-1] = 0.0
+
+
+_ANY: Mapping[str, Change] = {"gravity x1.5": stronger_gravity, "mass x1.5": heavier}
+
+
+def changes(num_motors: int) -> Mapping[str, Change]:
+    """What evaluations try. A robot with a single motor keeps half of it."""
+    if num_motors == 1:
+        return {**_ANY, "last motor x0.5": weaker_last_motor}
+    return {**_ANY, "last joint disabled": disabled_last_joint}

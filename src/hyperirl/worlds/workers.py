@@ -1,56 +1,104 @@
-"""Slow environments on several processes: shards of them, stepped at the same time.
+"""Slow environments on several processes: each worker has an engine and a shard.
 
-The policy stays here: one compiled call chooses for all environments, and a worker gets
-the actions of its shard. So a worker needs no policy, compiles nothing, and an update
-sends nothing; a step costs one round trip. Chance is a number for each shard, so that
-the same shards give the same results wherever they run.
+The policy is sent once an update. A worker acts with it in its shard for all steps of
+the update, then sends back what happened. Chance is a key for each shard, so that the
+same shards give the same results wherever they run.
 
-A worker that dies is replaced. Its shard goes on from its last known state where that
-can be set, to the bit; elsewhere its episodes are cut off there and new ones begin.
+A worker that dies is replaced, and what it was doing is done again: to the bit, unless
+it acted in environments whose state cannot be set. Those begin new episodes.
 """
 
 import abc
+import functools
+import sys
+import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+import cloudpickle
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
+from jaxtyping import PRNGKeyArray, PyTree
 
-from hyperirl.worlds.stepper import AbstractStepper, Ids, Stepped
+from hyperirl.inner.acting import Batch
+from hyperirl.policies import AbstractActor
+from hyperirl.trajectories import Trajectories
+from hyperirl.worlds.engine import AbstractEngine, Facts, Paused, Rules
 
-Make = Callable[[int], AbstractStepper]
-_MAX_DEATHS = 3  # Of the same worker over the same command.
+MOST_WORKERS = 1024
+_MAX_DEATHS = 3  # Of the same worker over the same call.
 
 
 class WorkerDied(Exception):
     """A worker is gone, with all that it held."""
 
 
+class Slot:
+    """Stands for an array in a policy on its way."""
+
+
+class Packed(NamedTuple):
+    """A policy on its way: its arrays, and all else, which seldom changes."""
+
+    arrays: list[np.ndarray]
+    frame: bytes
+
+    def policy(self) -> AbstractActor:
+        """As it was; nothing is compiled again for one that differs in arrays only."""
+        arrays = iter(self.arrays)
+        fill = lambda leaf: jnp.asarray(next(arrays)) if leaf is Slot else leaf
+        return jax.tree.map(fill, _frame(self.frame))
+
+
+def pack(policy: AbstractActor) -> Packed:
+    """Makes a policy ready to be sent."""
+    arrays = [np.asarray(x) for x in jax.tree.leaves(policy) if eqx.is_array(x)]
+    frame = jax.tree.map(lambda x: Slot if eqx.is_array(x) else x, policy)
+    return Packed(arrays, cloudpickle.dumps(frame))
+
+
+@functools.lru_cache(maxsize=16)
+def _frame(pickled: bytes) -> AbstractActor:
+    return cloudpickle.loads(pickled)
+
+
 class Host:
-    """What runs in a worker: the shards of some steppers, by number."""
+    """What runs in a worker."""
 
-    def __init__(self, make: Make):
-        """Takes what makes a stepper of so many environments."""
-        self._make = make
-        self._shards: dict[int, AbstractStepper] = {}
+    def __init__(self, make: bytes, path: Sequence[str] = ()):
+        """Takes what makes the engine, pickled, and where modules are looked for."""
+        self._make, self._path = make, path
+        self._engine: AbstractEngine | None = None
 
-    def facts(self, number: int, num_envs: int) -> dict[str, Any]:
-        """Makes a shard, and says what it can do."""
-        shard = self._shards[number] = self._make(num_envs)
-        names = "observation_size action_space can_restart can_start_anywhere can_save"
-        return {name: getattr(shard, name) for name in names.split()}
+    def do(self, name: str, *arguments: Any) -> tuple[Any, str | None]:
+        """What a call returned, or how it failed: an error is not a death."""
+        try:
+            if self._engine is None:
+                sys.path += [place for place in self._path if place not in sys.path]
+                self._engine = cloudpickle.loads(self._make)()
+            return getattr(self, f"_{name}")(self._engine, *arguments), None
+        except Exception:
+            return None, traceback.format_exc()
 
-    def call(self, number: int, name: str, *arguments: Any) -> tuple[Any, ...]:
-        """What a method of a shard returns; then what is seen, and its state."""
-        shard = self._shards[number]
-        if name == "restart":
-            ids, seed = arguments
-            found = shard.restart(ids, rng=np.random.default_rng(seed))
-        elif name == "step":
-            found = shard.step(arguments[0], idle=arguments[1])
-        else:
-            found = getattr(shard, name)(*arguments)
-        return found, shard.observe(), shard.save_state()
+    def _facts(self, engine: AbstractEngine) -> Facts:
+        return engine.facts
+
+    def _start(self, engine: AbstractEngine, num_envs, rules, key) -> Paused:
+        return engine.start(num_envs, rules, key=jr.wrap_key_data(key))
+
+    def _act(self, engine: AbstractEngine, packed, paused, num_steps, rules, key):
+        policy, key = packed.policy(), jr.wrap_key_data(key)
+        paused, batch = engine.act(policy, paused, num_steps, rules, key=key)
+        return paused, jax.tree.map(np.asarray, batch)
+
+    def _play(self, engine: AbstractEngine, packed, num_episodes, rules, key):
+        policy, key = packed.policy(), jr.wrap_key_data(key)
+        played = engine.play(policy, num_episodes, rules, key=key)
+        return jax.tree.map(np.asarray, played)
 
 
 class AbstractWorker(abc.ABC):
@@ -58,222 +106,134 @@ class AbstractWorker(abc.ABC):
 
     @abc.abstractmethod
     def ask(self, name: str, *arguments: Any) -> None:
-        """Sends a call to the host."""
+        """Sends a call to the host; never fails."""
 
     @abc.abstractmethod
-    def answer(self) -> Any:
-        """What the last call returned; `WorkerDied` if nobody is left to say."""
+    def answer(self) -> tuple[Any, str | None]:
+        """What `Host.do` returned; `WorkerDied` if nobody is left to say."""
 
     @abc.abstractmethod
     def restart(self) -> None:
         """Starts a new host in the place of one that died."""
 
-    def close(self) -> None:
-        """Ends it."""
-        return None
-
 
 class Here(AbstractWorker):
     """In this process, one after the other: what the others are compared with."""
 
-    def __init__(self, make: Make):
+    def __init__(self, make: bytes):
         """Needs no process."""
-        self._make, self._host = make, Host(make)
-        self._found: Any = None
+        self._make = make
+        self.restart()
 
     def ask(self, name: str, *arguments: Any) -> None:
-        self._found = getattr(self._host, name)(*arguments)
+        self._found = self._host.do(name, *arguments)
 
-    def answer(self) -> Any:
+    def answer(self) -> tuple[Any, str | None]:
         return self._found
 
     def restart(self) -> None:
         self._host = Host(self._make)
 
 
-class Crew:
-    """Workers, and how often each of them had to be replaced."""
-
-    def __init__(self, workers: Sequence[AbstractWorker]):
-        """Takes workers that nobody else asks."""
-        self.workers = list(workers)
-        self.lives = [0] * len(self.workers)
-        self.num_steppers = 0
-
-    def replace(self, worker: int) -> None:
-        """Starts a worker again."""
-        self.lives[worker] += 1
-        self.workers[worker].restart()
-
-    def close(self) -> None:
-        """Ends all of them."""
-        for worker in self.workers:
-            worker.close()
-
-
-class ShardedStepper(AbstractStepper):
+class ShardedEngine(AbstractEngine):
     """Environments in shards, one with each worker."""
 
-    def __init__(self, crew: Crew, num_envs: int):
-        """Deals the environments out evenly, in order."""
-        self.num_envs, self._crew = num_envs, crew
-        self._number = crew.num_steppers
-        crew.num_steppers += 1
-        parts = np.array_split(np.arange(num_envs), len(crew.workers))
-        self._parts = [part for part in parts if len(part)]
-        self._lives = [-1] * len(self._parts)  # That of the worker that made it.
-        self._states: list[dict[str, np.ndarray]] = [{} for _ in self._parts]
-        self._seeds = np.random.SeedSequence(0)
-        facts = [self._build(shard) for shard in range(len(self._parts))][0]
-        self.observation_size = facts["observation_size"]
-        self.action_space = facts["action_space"]
-        self.can_restart = facts["can_restart"]
-        self.can_start_anywhere = facts["can_start_anywhere"]
-        self.can_save = facts["can_save"]
-        self._now = np.zeros((num_envs, self.observation_size))
+    def __init__(self, name: str, workers: Sequence[AbstractWorker]):
+        """Takes workers that nobody else asks, and asks one what it has."""
+        self.name, self.workers = name, list(workers)
+        self._deaths = 0
+        self.facts = self._ask({0: ("facts",)})[0]
 
-    def _build(self, shard: int) -> dict[str, Any]:
-        """Has its worker make a shard."""
-        worker = self._crew.workers[shard]
-        worker.ask("facts", self._number, len(self._parts[shard]))
-        self._lives[shard] = self._crew.lives[shard]
-        return worker.answer()
+    def _shares(self, number: int) -> dict[int, np.ndarray]:
+        """Deals so many things out evenly, in order; who gets none is left out."""
+        shares = np.array_split(np.arange(number), len(self.workers))
+        return {i: share for i, share in enumerate(shares) if len(share)}
 
-    def _call(self, calls: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Asks some shards at the same time; None: it was lost and began anew."""
-        lost: set[int] = set()
-        for shard, call in calls.items():
-            if self._lives[shard] != self._crew.lives[shard]:
-                lost.add(shard)  # It died while it worked for another stepper.
-                continue
-            try:
-                self._crew.workers[shard].ask("call", self._number, *call)
-            except WorkerDied:
-                lost.add(shard)
-        found = {}
-        for shard in calls.keys() - lost:
-            try:
-                found[shard] = self._keep(shard, self._crew.workers[shard].answer())
-            except WorkerDied:
-                lost.add(shard)
-        for shard in sorted(lost):
-            found[shard] = self._redo(shard, calls[shard])
-        return found
+    def _ask(self, calls: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+        """Asks some workers at the same time. What was lost is done again."""
+        for i, call in calls.items():
+            self.workers[i].ask(*call)
+        answers = {i: self._answer(i, call) for i, call in calls.items()}
+        for _, failed in answers.values():
+            if failed is not None:
+                raise RuntimeError(f"An environment failed in a worker:\n{failed}")
+        return [found for found, _ in answers.values()]
 
-    def _keep(self, shard: int, answer: tuple[Any, ...]) -> Any:
-        found, self._now[self._parts[shard]], self._states[shard] = answer
-        return found
-
-    def _redo(self, shard: int, call: tuple[Any, ...]) -> Any:
-        """Does a call that was lost, with a new worker if that is gone."""
-        count = len(self._parts[shard])
-        fate = "go on from where they were" if self.can_save else "begin anew"
+    def _answer(self, i: int, call: tuple[Any, ...]) -> tuple[Any, str | None]:
         for _ in range(_MAX_DEATHS):
             try:
-                if self._lives[shard] == self._crew.lives[shard]:
-                    self._crew.replace(shard)
-                    warnings.warn(
-                        f"Worker {shard} died and was replaced; its {count} "
-                        f"environments {fate}.",
-                        RuntimeWarning,
-                        stacklevel=2,
-                    )
-                self._build(shard)
-                if self.can_save and self._states[shard]:
-                    self._ask(shard, "load_state", self._states[shard])
-                elif call[0] != "restart":
-                    (seed,) = self._seeds.spawn(1)
-                    self._ask(shard, "restart", np.arange(count), _number(seed))
-                    if call[0] == "step":
-                        return None
-                return self._keep(shard, self._ask(shard, *call))
+                return self.workers[i].answer()
             except WorkerDied:
-                continue
+                self._replace(i, call)
+                self.workers[i].ask(*call)
         raise RuntimeError(
-            f"Worker {shard} died {_MAX_DEATHS} times over the same call, `{call[0]}`; "
+            f"Worker {i} died {_MAX_DEATHS} times over the same call, `{call[0]}`; "
             "step the environment in this process (without workers) to see why."
         )
 
-    def _ask(self, shard: int, *call: Any) -> Any:
-        worker = self._crew.workers[shard]
-        worker.ask("call", self._number, *call)
-        return worker.answer()
-
-    def restart(self, ids: Ids, *, rng: np.random.Generator) -> None:
-        calls, seed = {}, np.random.SeedSequence(int(rng.integers(2**63)))
-        self._seeds, *seeds = seed.spawn(1 + len(self._parts))
-        for shard, part in enumerate(self._parts):
-            mine = np.flatnonzero(np.isin(part, ids))
-            if len(mine):
-                calls[shard] = "restart", mine, _number(seeds[shard])
-        self._call(calls)
-
-    def observe(self) -> np.ndarray:
-        return self._now.copy()
-
-    def step(self, actions: np.ndarray, *, idle: np.ndarray | None = None) -> Stepped:
-        before = self._now.copy()
-        busy = np.ones(self.num_envs, bool) if idle is None else ~idle
-        calls = {
-            shard: ("step", actions[part], None if idle is None else idle[part])
-            for shard, part in enumerate(self._parts)
-            if busy[part].any()
-        }
-        found = self._call(calls)
-        stepped = [
-            self._unmoved(before[part], shard in calls)
-            if found.get(shard) is None
-            else found[shard]
-            for shard, part in enumerate(self._parts)
-        ]
-        rows = [step[:4] for step in stepped]
-        columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
-        taken = [s.taken for s in stepped]
-        together = Stepped(*columns)
-        if all(part is None for part in taken):
-            return together
-        whole = [
-            np.ones(len(part), bool) if some is None else some
-            for some, part in zip(taken, self._parts, strict=True)
-        ]
-        return together._replace(taken=np.concatenate(whole))
-
-    def _unmoved(self, before: np.ndarray, lost: bool) -> Stepped:
-        """A step that was lost: the episode is cut off where it was; or an idle one."""
-        count = len(before)
-        never = np.zeros(count, bool)
-        return Stepped(before, np.zeros(count), never, np.full(count, lost))
-
-    def start_at(self, ids: Ids, observations: np.ndarray) -> None:
-        calls = {}
-        for shard, part in enumerate(self._parts):
-            mine = np.isin(ids, part)
-            if mine.any():
-                local = np.searchsorted(part, ids[mine])
-                calls[shard] = "start_at", local, observations[mine]
-        self._call(calls)
-
-    def save_state(self) -> dict[str, np.ndarray]:
-        if not self.can_save:
-            return {}
-        names = self._states[0].keys()
-        return {
-            name: np.concatenate([state[name] for state in self._states])
-            for name in names
-        }
-
-    def load_state(self, state: dict[str, np.ndarray]) -> None:
-        self._call(
-            {
-                shard: ("load_state", {name: a[part] for name, a in state.items()})
-                for shard, part in enumerate(self._parts)
-            }
+    def _replace(self, i: int, call: tuple[Any, ...]) -> None:
+        self._deaths += 1
+        self.workers[i].restart()
+        new = call[0] == "act" and not self.facts.can_save
+        fate = (
+            "its environments begin new episodes"
+            if new
+            else "what it was doing is done again"
+        )
+        warnings.warn(
+            f"Worker {i} died and was replaced; {fate} (deaths so far: "
+            f"{self._deaths}).",
+            RuntimeWarning,
+            stacklevel=2,
         )
 
-    def close(self) -> None:
-        self._crew.close()
+    def start(self, num_envs: int, rules: Rules, *, key: PRNGKeyArray) -> Paused:
+        calls = {
+            i: ("start", len(share), rules, _of_shard(key, i))
+            for i, share in self._shares(num_envs).items()
+        }
+        return _joined_states(self._ask(calls))
+
+    def act(
+        self,
+        policy: AbstractActor,
+        paused: Paused,
+        num_steps: int,
+        rules: Rules,
+        *,
+        key: PRNGKeyArray,
+    ) -> tuple[Paused, Batch]:
+        packed, calls = pack(policy), {}
+        for i, share in self._shares(len(paused.times)).items():
+            mine = jax.tree.map(lambda x, share=share: x[share], paused)
+            calls[i] = "act", packed, mine, num_steps, rules, _of_shard(key, i)
+        states, batches = zip(*self._ask(calls), strict=True)
+        return _joined_states(states), _joined(batches, axis=1)
+
+    def play(
+        self,
+        policy: AbstractActor,
+        num_episodes: int,
+        rules: Rules,
+        *,
+        key: PRNGKeyArray,
+    ) -> Trajectories:
+        packed = pack(policy)
+        calls = {
+            i: ("play", packed, len(share), rules, _of_shard(key, i))
+            for i, share in self._shares(num_episodes).items()
+        }
+        return _joined(self._ask(calls), axis=0)
 
 
-def _number(seed: np.random.SeedSequence) -> int:
-    """A seed as a plain number."""
-    return int(seed.generate_state(1, np.uint64)[0])
+def _of_shard(key: PRNGKeyArray, i: int) -> np.ndarray:
+    return np.asarray(jr.key_data(jr.fold_in(key, i)))
+
+
+def _joined_states(parts: Sequence[Paused]) -> Paused:
+    return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
+
+
+def _joined(parts: Sequence[PyTree], *, axis: int) -> Any:
+    join = lambda *arrays: jnp.asarray(np.concatenate(arrays, axis))
+    return jax.tree.map(join, *parts)
