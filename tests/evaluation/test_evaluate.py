@@ -207,7 +207,8 @@ def test_the_clone_is_selected_on_validation_and_measured_on_test_episodes(
 def test_a_gap_is_a_share_of_the_floor_whatever_its_sign(truth):
     """Densities of actions may exceed one, and then the floor is negative."""
     test = truth.parts.test
-    likely = eqx.tree_at(lambda d: d.log_probs, test, jnp.ones_like(test.log_probs))
+    ones = jnp.ones_like(test.expert_log_probs)
+    likely = dataclasses.replace(test, expert_log_probs=ones)
     parts = truth.parts._replace(test=likely)
     nll = np.full(test.num_episodes, -18.0)
     found = protocol._likelihood([nll], parts)
