@@ -12,6 +12,7 @@ not noticed either.
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -23,6 +24,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -54,36 +56,39 @@ class Bug:
         """Of the package; files beside the folders are the top."""
         return self.file.split("/")[0] if "/" in self.file else "top"
 
-    def plant(self, package: Path) -> bool:
-        """Changes the copy; `False` unless the line is there exactly once."""
+    @contextlib.contextmanager
+    def planted(self, package: Path) -> Iterator[bool]:
+        """In a copy, for a while; `False` unless the line is there exactly once."""
         path = package / self.file
         text = path.read_text() if path.exists() else ""
         if text.count(self.old) != 1:
-            return False
+            yield False
+            return
         path.write_text(text.replace(self.old, self.new))
-        return True
+        try:
+            yield True
+        finally:
+            path.write_text(text)
 
 
-def outcome(bug: Bug, sound: dict[str, bool], timeout: float) -> str:
+def outcome(bug: Bug, copy: Path, sound: dict[str, bool], timeout: float) -> str:
     """What becomes of a bug, in words.
 
     Args:
         bug: What is wrong.
+        copy: Of the source. There is one for all bugs, so that Python compiles it once.
         sound: Tests that were tried without a bug, and whether they passed.
         timeout: Seconds for its tests.
     """
-    with tempfile.TemporaryDirectory(prefix="hyperirl-mutant-") as folder:
-        copy = Path(folder) / "src"
-        skipped = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "src", copy, ignore=skipped)
-        if bug.tests not in sound:
-            code = run_tests(bug.tests, copy, timeout)
-            if code is None:
-                return SLOW
-            sound[bug.tests] = code == 0
-        if not sound[bug.tests]:
-            return BROKEN
-        if not bug.plant(copy / "hyperirl"):
+    if bug.tests not in sound:
+        code = run_tests(bug.tests, copy, timeout)
+        if code is None:
+            return SLOW
+        sound[bug.tests] = code == 0
+    if not sound[bug.tests]:
+        return BROKEN
+    with bug.planted(copy / "hyperirl") as there:
+        if not there:
             return OUT_OF_DATE
         code = run_tests(bug.tests, copy, timeout)
     if code is None:
@@ -145,17 +150,18 @@ def main() -> None:
     known = args.json is not None and args.json.exists()
     found: dict[str, str] = json.loads(args.json.read_text()) if known else {}
     sound: dict[str, bool] = {}
-    for bug in bugs:
-        if found.get(bug.id) == NOTICED or time.monotonic() > stop:
-            continue
-        began = time.monotonic()
-        found[bug.id] = outcome(bug, sound, args.timeout)
-        seconds = time.monotonic() - began
-        print(
-            f"{found[bug.id]:13} {bug.file}: {bug.what} ({seconds:.0f} s)", flush=True
-        )
-        if args.json is not None:
-            args.json.write_text(json.dumps(found, indent=1) + "\n")
+    with tempfile.TemporaryDirectory(prefix="hyperirl-mutants-") as folder:
+        copy = Path(shutil.copytree(ROOT / "src", Path(folder) / "src"))
+        for bug in bugs:
+            if found.get(bug.id) == NOTICED or time.monotonic() > stop:
+                continue
+            began = time.monotonic()
+            found[bug.id] = outcome(bug, copy, sound, args.timeout)
+            seconds = time.monotonic() - began
+            words = f"{found[bug.id]:13} {bug.file}: {bug.what} ({seconds:.0f} s)"
+            print(words, flush=True)
+            if args.json is not None:
+                args.json.write_text(json.dumps(found, indent=1) + "\n")
     print(table(bugs, found))
     count = sum(found.get(bug.id) == NOTICED for bug in bugs)
     print(f"{count} of {len(bugs)} bugs were noticed.")
