@@ -4,6 +4,7 @@
     python scripts/soak.py --kills 40 --only learn report --json soak.json
     python scripts/soak.py --long 10000          # One long run instead.
     python scripts/soak.py --faults              # Full disks, deleted folders, ...
+    python scripts/soak.py --numerics            # One demonstration, one action, ...
 
 Commands run in children of a process that has imported everything and started nothing,
 so a kill costs what the command costs. A killed command is started again, until it is
@@ -14,6 +15,7 @@ that is there already is added to, so that a thousand kills can be had in pieces
 import argparse
 import collections
 import contextlib
+import ctypes
 import dataclasses
 import json
 import os
@@ -29,13 +31,14 @@ from pathlib import Path
 
 import soak_faults
 import soak_long
+import soak_numerics
 from soak_jobs import JOBS, Job
 
 from hyperirl.cli import main as hyperirl
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT")
 POLITE = 130  # The exit code of a command that was asked to stop.
-PATIENCE = 90.0  # Seconds that a command may take.
+PATIENCE = 300.0  # Seconds that a command may take.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +85,7 @@ def _be_the_child(work: Callable[[], object], log: Path) -> None:
     code = 1
     try:
         os.setsid()
+        _end_with(os.getppid())
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
@@ -96,6 +100,14 @@ def _be_the_child(work: Callable[[], object], log: Path) -> None:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _end_with(parent: int) -> None:
+    """The child dies with whoever watches it; Linux knows how."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+        if os.getppid() != parent:  # It has ended already.
+            os._exit(1)
 
 
 class Soak:
@@ -263,11 +275,14 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60, help="at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--faults", action="store_true", help="faults without signals")
+    parser.add_argument("--numerics", action="store_true", help="cases at the edge")
     parser.add_argument("--long", type=int, help="outer steps of one long run instead")
     parser.add_argument("--json", type=Path, help="where the table goes")
     args = parser.parse_args()
     if args.long:
         rows = soak_long.run(args.long)
+    elif args.numerics:
+        rows = soak_numerics.run(child, args.only)
     elif args.faults:
         rows = soak_faults.run(child, args.only)
     else:
