@@ -13,7 +13,7 @@ from learning_setups import config_of, learner_of
 
 from hyperirl import demos, tasks
 from hyperirl.hypergradient import MLIRL, AbstractEstimator, Exact, outer_loss
-from hyperirl.learning import set_up, setup
+from hyperirl.learning import loop, set_up, setup
 from hyperirl.learning.step import outer_step
 from hyperirl.options import Options
 from hyperirl.rewards import TableReward
@@ -122,3 +122,15 @@ def test_actions_that_are_choices_have_means_of_four_solutions():
     assert (config_of("cartpole").average, config_of("pendulum").average) == (4, 1)
     world = tasks.make("cartpole").environment
     assert setup.make_inner(config_of("cartpole", average=3), world).average.size == 3
+
+
+def test_trajectories_are_doubled_twice_at_most_and_only_in_noise(shown):
+    said = Options(agent_episodes=4)
+    config = set_up("tabular", shown, said).config
+    learner, state = learner_of("tabular", shown, 4, agent_episodes=4)
+    counts = []
+    for snr in (5.0, 0.1, 0.1, 0.1):
+        state = dataclasses.replace(state, snr=jnp.float32(snr))
+        state = loop._more_episodes(learner, config, state)
+        counts.append(int(state.agent_episodes))
+    assert counts == [4, 8, 16, 16]
