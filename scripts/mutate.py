@@ -1,13 +1,21 @@
 """Puts deliberate bugs into a copy of the package, one at a time, and runs its tests.
 
-    python scripts/mutate.py                     # All of them.
-    python scripts/mutate.py report runs         # Those whose file or name has a word.
+    python scripts/mutate.py --json mutants.json          # All of them.
+    python scripts/mutate.py report runs                  # Those whose file has a word.
+    python scripts/mutate.py --minutes 5 --json mutants.json    # Goes on another time.
 
 `mutations.toml` says what is wrong, in which file, which line becomes which, and the
-tests that must notice. A bug that they do not notice is a test that is missing.
+tests that must notice. They must pass without the bug, which is tried first. A bug that
+they do not notice is a test that is missing; one that they give no answer to in time is
+not noticed either.
 """
 
 import argparse
+import collections
+import contextlib
+import dataclasses
+import hashlib
+import json
 import os
 import shlex
 import shutil
@@ -16,17 +24,18 @@ import sys
 import tempfile
 import time
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LIST = Path(__file__).with_name("mutations.toml")
-NOTICED, OUT_OF_DATE = "noticed", "OUT OF DATE"  # The line is not there any more.
-SLOW = -1  # A busy machine is no proof that a test notices.
+CACHE = Path(tempfile.gettempdir()) / "hyperirl-mutants-cache"  # Compiled programs.
+NOTICED, NOT_NOTICED, SLOW = "noticed", "NOT NOTICED", "NO ANSWER"
+OUT_OF_DATE, BROKEN = "OUT OF DATE", "BROKEN TESTS"  # No such line; they always fail.
 FAILED, INTERRUPTED = 1, 2  # Pytest's codes for failed tests, and for a broken import.
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Bug:
     """One line that becomes another, and the tests that must fail then."""
 
@@ -36,35 +45,66 @@ class Bug:
     new: str
     tests: str
 
-    def plant(self, package: Path) -> bool:
-        """Changes the copy; `False` unless the line is there exactly once."""
+    @property
+    def id(self) -> str:
+        """Another one for a bug that was changed."""
+        text = json.dumps(dataclasses.astuple(self))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def folder(self) -> str:
+        """Of the package; files beside the folders are the top."""
+        return self.file.split("/")[0] if "/" in self.file else "top"
+
+    @contextlib.contextmanager
+    def planted(self, package: Path) -> Iterator[bool]:
+        """In a copy, for a while; `False` unless the line is there exactly once."""
         path = package / self.file
         text = path.read_text() if path.exists() else ""
+        if text.count(self.old) != 1:
+            yield False
+            return
         path.write_text(text.replace(self.old, self.new))
-        return text.count(self.old) == 1
+        try:
+            yield True
+        finally:
+            path.write_text(text)
 
 
-def outcome(bug: Bug, cache: Path, timeout: float) -> str:
-    """What becomes of a bug, in words."""
-    with tempfile.TemporaryDirectory(prefix="hyperirl-mutant-") as folder:
-        copy = Path(folder) / "src"
-        skipped = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "src", copy, ignore=skipped)
-        if not bug.plant(copy / "hyperirl"):
+def outcome(bug: Bug, copy: Path, sound: dict[str, bool], timeout: float) -> str:
+    """What becomes of a bug, in words.
+
+    Args:
+        bug: What is wrong.
+        copy: Of the source. There is one for all bugs, so that Python compiles it once.
+        sound: Tests that were tried without a bug, and whether they passed.
+        timeout: Seconds for its tests.
+    """
+    if bug.tests not in sound:
+        code = run_tests(bug.tests, copy, timeout)
+        if code is None:
+            return SLOW
+        sound[bug.tests] = code == 0
+    if not sound[bug.tests]:
+        return BROKEN
+    with bug.planted(copy / "hyperirl") as there:
+        if not there:
             return OUT_OF_DATE
-        code = run_tests(bug.tests, copy, cache, timeout)
-    found = {0: "NOT NOTICED", FAILED: NOTICED, INTERRUPTED: NOTICED, SLOW: "NO ANSWER"}
-    return found.get(code, "NO SUCH TESTS")
+        code = run_tests(bug.tests, copy, timeout)
+    if code is None:
+        return SLOW
+    return NOTICED if code in (FAILED, INTERRUPTED) else NOT_NOTICED
 
 
-def run_tests(tests: str, source: Path, cache: Path, timeout: float) -> int:
-    """Pytest's exit code, or that of tests which took too long to say anything."""
+def run_tests(tests: str, source: Path, timeout: float) -> int | None:
+    """Pytest's exit code; `None` if the tests took too long to say anything."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     environment = os.environ | {
         "PYTHONPATH": str(source),
         # As a worker of a larger run: compiled programs are shared, see `conftest.py`.
         "PYTEST_XDIST_WORKER": "gw0",
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_COMPILATION_CACHE_DIR": str(CACHE),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     }
     try:
@@ -76,31 +116,54 @@ def run_tests(tests: str, source: Path, cache: Path, timeout: float) -> int:
             timeout=timeout,
         )
     except subprocess.TimeoutExpired:
-        return SLOW
+        return None
     return done.returncode
 
 
+def chosen(words: list[str]) -> list[Bug]:
+    """The bugs of the list whose file or name has one of the words."""
+    bugs = [Bug(**bug) for bug in tomllib.loads(LIST.read_text())["bug"]]
+    fits = lambda bug: any(word in f"{bug.file} {bug.what}" for word in words)
+    bugs = [bug for bug in bugs if not words or fits(bug)]
+    return sorted(bugs, key=lambda bug: bug.tests)  # Those of the same tests together.
+
+
+def table(bugs: list[Bug], found: dict[str, str]) -> str:
+    """How many were noticed, folder by folder."""
+    tried = [bug for bug in bugs if bug.id in found]
+    noticed = collections.Counter(b.folder for b in tried if found[b.id] == NOTICED)
+    total = collections.Counter(bug.folder for bug in tried)
+    rows = [f"| {name} | {noticed[name]} | {total[name]} |" for name in sorted(total)]
+    rows += [f"| together | {noticed.total()} | {total.total()} |"]
+    return "\n".join(["| folder | noticed | tried |", "|---|---|---|", *rows])
+
+
 def main() -> None:
-    """Tries the bugs, and prints the score."""
+    """Tries the bugs that were not tried before, and prints the score."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("words", nargs="*", help="in the file or the name of a bug")
-    parser.add_argument("--cache", type=Path, help="folder of compiled programs")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for a bug")
+    parser.add_argument("--minutes", type=float, default=600, help="at most")
+    parser.add_argument("--json", type=Path, help="what was found; goes on from there")
     args = parser.parse_args()
-    listed = tomllib.loads(LIST.read_text())
-    bugs = [Bug(**bug) for bug in listed["bug"]]
-    if args.words:
-        chosen = lambda bug: any(w in f"{bug.file} {bug.what}" for w in args.words)
-        bugs = [bug for bug in bugs if chosen(bug)]
-    count = 0
+    bugs, stop = chosen(args.words), time.monotonic() + 60 * args.minutes
+    known = args.json is not None and args.json.exists()
+    found: dict[str, str] = json.loads(args.json.read_text()) if known else {}
+    sound: dict[str, bool] = {}
     with tempfile.TemporaryDirectory(prefix="hyperirl-mutants-") as folder:
+        copy = Path(shutil.copytree(ROOT / "src", Path(folder) / "src"))
         for bug in bugs:
+            if found.get(bug.id) == NOTICED or time.monotonic() > stop:
+                continue
             began = time.monotonic()
-            found = outcome(bug, args.cache or Path(folder), args.timeout)
-            count += found == NOTICED
+            found[bug.id] = outcome(bug, copy, sound, args.timeout)
             seconds = time.monotonic() - began
-            line = f"{found:13} {bug.file}: {bug.what} ({seconds:.0f} s)"
-            print(line, flush=True)
+            words = f"{found[bug.id]:13} {bug.file}: {bug.what} ({seconds:.0f} s)"
+            print(words, flush=True)
+            if args.json is not None:
+                args.json.write_text(json.dumps(found, indent=1) + "\n")
+    print(table(bugs, found))
+    count = sum(found.get(bug.id) == NOTICED for bug in bugs)
     print(f"{count} of {len(bugs)} bugs were noticed.")
     raise SystemExit(0 if count == len(bugs) else 1)
 

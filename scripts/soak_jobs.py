@@ -311,40 +311,90 @@ class Sweep(Job):
         return {name: data for name, data in files.items() if name.endswith(kept)}
 
 
-_SMALL = ("--steps", "120", "--agent-episodes", "16")
+@dataclasses.dataclass(frozen=True)
+class Reproduce(Job):
+    """`reproduce`, of two of the problems that it takes."""
+
+    def run(self, place: Path, main: Main) -> None:
+        from hyperirl.experiments import identities
+
+        every = identities.cells
+        identities.cells = lambda *words: every(*words)[:2]
+        words = ["reproduce", "identities", "--workers", "2"]
+        main([*words, "--out", str(place / "results")])
+
+    def result(self, place: Path) -> dict[str, Any]:
+        files = whole_files(place / "results")
+        kept = ("results.json", "table.md")
+        found = {n: data for n, data in files.items() if n.endswith(kept)}
+        for document in found.values():
+            if isinstance(document, dict):
+                document.pop("command", None)
+        return found
+
+
+def make_pendulum_demos(path: Path) -> None:
+    """Of MuJoCo's inverted pendulum, by a rule: push to where the pole falls."""
+    import gymnasium
+    import numpy as np
+
+    random, env = np.random.default_rng(0), gymnasium.make("InvertedPendulum-v5")
+    episodes = []
+    for seed in range(8):
+        seen, taken, over = [env.reset(seed=seed)[0]], [], False
+        while not over and len(taken) < 30:
+            force = 10 * seen[-1][1] + seen[-1][3] + 0.3 * random.normal()
+            taken.append(np.clip([force], -2.9, 2.9))
+            observation, _, over, _, _ = env.step(taken[-1])
+            seen.append(observation)
+        states, chosen = np.asarray(seen, np.float32), np.asarray(taken, np.float32)
+        episodes.append(demos.Episode(states, chosen, terminated=bool(over)))
+    demos.save(demos.from_episodes(episodes), path.with_suffix(".npz"))
+
+
+_SMALL = ("--steps", "60", "--agent-episodes", "16", "--no-adaptive")
 _TINY = (
     *("--steps", "6", "--agent-episodes", "2", "--inner-updates", "1"),
     *("--no-adaptive", "--policy-hidden", "8", "--reward-hidden", "8"),
 )
 _EVALUATE = ("evaluate", "PLACE/run", "--budget", "8192", "--seeds", "1")
 JOBS: tuple[Job, ...] = (
-    Checkpoints("checkpoint", 0.25, 5),
+    Checkpoints("checkpoint", 0.2, 5),
     OfRun("report", 0.15, 5, words=("report", "PLACE/run"), files=("run/report.html",)),
     Convert("convert", 0.12, 4),
     Export(
         "export",
-        0.1,
+        0.12,
         4,
         words=("export", "PLACE/run", "--to", "PLACE/out"),
         files=("out/reward.npz", "out/policy.npz", "out/hyperirl_numpy.py"),
     ),
-    Learn("learn", 0.25, 6, options=_SMALL),
+    Learn("learn", 0.2, 8, options=_SMALL),
     Learn(
-        "learn-stepped",
+        "learn gym:CartPole-v1",
         0.06,
-        6,
+        8,
         env="gym:CartPole-v1",
         source="make_cartpole_demos",
+        options=_TINY,
+    ),
+    Learn(
+        "learn gym:InvertedPendulum-v5",
+        0.04,
+        8,
+        env="gym:InvertedPendulum-v5",
+        source="make_pendulum_demos",
         options=_TINY,
     ),
     OfRun(
         "evaluate",
         0.05,
-        5,
+        6,
         words=(*_EVALUATE, "--no-transfer"),
         files=("run/evaluation.json",),
     ),
-    Sweep("sweep", 0.02, 4),
+    Sweep("sweep", 0.03, 5),
+    Reproduce("reproduce", 0.03, 5),
 )
 
 __all__ = ["JOBS", "Job", "cached", "whole_files"]

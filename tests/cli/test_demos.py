@@ -28,13 +28,14 @@ def refused(arguments, capsys):
 
 def test_collect_writes_and_says_what_to_type_next(tmp_path, capsys):
     path = tmp_path / "new" / "demos.npz"
-    main([*COLLECT, str(path), "--seed", "7", "--option", "seed=2"])
+    main([*COLLECT, str(path), "--seed=7", "--option=seed=2", "--discount=0.9"])
     printed = capsys.readouterr().out
     assert f"Wrote 3 episodes of tabular to {path}" in printed.replace("\n", " ")
     assert f"hyperirl demos inspect {path}" in printed
     made = demos.load(path)
     assert made.num_episodes == 3 and made.provenance.seed == 7
     assert made.provenance.options == {"seed": 2}
+    assert made.provenance.discount == pytest.approx(0.9)
 
 
 def test_inspect_shows_what_matters(capsys):

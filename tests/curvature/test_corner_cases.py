@@ -32,6 +32,7 @@ from hyperirl.curvature import (
     Woodbury,
     solution,
 )
+from hyperirl.curvature.iterative import residual_certificate
 
 
 @pytest.fixture(autouse=True)
@@ -239,3 +240,11 @@ class TestAuto:
 
     def test_next_to_no_damping_falls_back_to_an_exact_solver(self, tall):
         assert self.picked(tall, 1e-13) == ("Explicit", True)
+
+
+def test_a_certificate_counts_what_the_error_hides_of_the_solution():
+    """At most `e / (1 - e)` of the solution; from `e = 1` on nothing is known."""
+    v, damping = jnp.array([2.0, 0.0]), jnp.float64(0.5)
+    bound = lambda error: float(residual_certificate(jnp.array([0, error]), v, damping))
+    assert [bound(0.0), bound(0.25), bound(0.5)] == [0, pytest.approx(1 / 3), 1]
+    assert bound(1.0) == np.inf

@@ -17,7 +17,14 @@ from curvature_problems import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperirl.curvature import SCFD, Shrinkage, empty_sketch, sketch_rows
+from hyperirl.curvature import (
+    SCFD,
+    FrequentDirections,
+    RobustFrequentDirections,
+    Shrinkage,
+    empty_sketch,
+    sketch_rows,
+)
 
 ROWS, DIM, SIZE, BUFFER = 30, 8, 3, 5
 seeds = st.integers(0, 2**31)
@@ -191,3 +198,18 @@ def test_the_buffer_suits_the_sketch_unless_it_is_chosen(size, dim, length):
     """Twice its size, within limits: more is slower for small sketches."""
     assert empty_sketch(dim, size=size).buffer.shape == (length, dim)
     assert empty_sketch(dim, size=size, buffer=7).buffer.shape == (7, dim)
+
+
+@pytest.mark.parametrize(
+    "solver, share",
+    [(FrequentDirections, 0.0), (RobustFrequentDirections, 0.5), (SCFD, 1.0)],
+)
+def test_solvers_differ_in_how_much_of_the_shrinkage_they_give_back(solver, share):
+    rows = decaying_rows(jr.key(0), 40, 12, decay=0.9)
+    sketch = sketch_rows(rows, size=4, buffer=4)
+    kept = np.asarray(sketch.stacked(), np.float64)
+    assert float(sketch.shrinkage) > 0.1
+    matrix = kept.T @ kept + (0.05 + share * float(sketch.shrinkage)) * np.eye(12)
+    g = jnp.arange(1.0, 13.0)
+    found = solved(solver(damping=0.05, size=4, buffer=4), rows, g).v
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, g), rtol=1e-6)

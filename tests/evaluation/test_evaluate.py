@@ -184,6 +184,47 @@ def test_a_policy_without_a_reward_is_measured_as_it_is(truth, ranking):
     assert ours["low"] < random["high"] and random["low"] < ours["high"]
 
 
+def test_the_clone_is_selected_on_validation_and_measured_on_test_episodes(
+    truth, monkeypatch
+):
+    asked = []
+
+    def clone(policy, train, valid, *, key):
+        asked.append((train, valid))
+        return policy, None
+
+    def measure(environment, policy, test, *, key, training):
+        asked.append((test,))
+        return None, jnp.zeros(test.num_episodes, jnp.float32)
+
+    monkeypatch.setattr(protocol, "clone", clone)
+    monkeypatch.setattr(protocol, "measure", measure)
+    protocol._references(truth, TRAINING, None)
+    train, valid, test = (part.trajectories for part in truth.parts)
+    assert eqx.tree_equal(asked, [(train, valid), (test,)])
+
+
+def test_a_gap_is_a_share_of_the_floor_whatever_its_sign(truth):
+    """Densities of actions may exceed one, and then the floor is negative."""
+    test = truth.parts.test
+    ones = jnp.ones_like(test.expert_log_probs)
+    likely = dataclasses.replace(test, expert_log_probs=ones)
+    parts = truth.parts._replace(test=likely)
+    nll = np.full(test.num_episodes, -18.0)
+    found = protocol._likelihood([nll], parts)
+    assert found["floor"]["mean"] == pytest.approx(-20)
+    assert found["gap_percent"]["mean"] == pytest.approx(10)
+
+
+def test_retraining_ends_at_95_percent_of_the_way_from_random_to_expert():
+    curve = evaluation.Curve((0, 100), (-200.0, 0.0), (0.0, 0.0))
+    fresh = evaluation.Fresh(uniform(), curve, None, jnp.zeros(1, jnp.float32))
+    ends = {"random_return": {"mean": -200.0}, "expert_return": {"mean": -100.0}}
+    found = protocol._retraining([fresh], [fresh], ends)["retraining"]
+    assert found["threshold"] == pytest.approx(-105)
+    assert found["learned_steps"] == found["true_steps"] == [pytest.approx(47.5)]
+
+
 def test_the_command_writes_into_the_run_folder(demos, tmp_path, capsys):
     """One update each: that it runs, not what it finds."""
     out = tmp_path / "run"

@@ -1,7 +1,10 @@
 """Runs that are harmed while they learn, or between two of their steps."""
 
+import errno
 import os
+import resource
 import shutil
+import signal
 
 import jax.numpy as jnp
 import numpy as np
@@ -81,6 +84,38 @@ def test_a_file_that_has_two_names_leaves_nothing_beside_it(tmp_path):
     for _ in range(2):
         atomic.keep(tmp_path / "a", tmp_path / "b")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_leaves_the_old_file_and_names_the_new_one(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint.npz"
+    atomic.write_bytes(path, b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        atomic.write_bytes(path, b"new")
+    assert caught.value.filename == str(path)
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]
+
+
+def test_a_line_that_does_not_fit_on_the_disk_is_an_error_and_not_a_lost_row(tmp_path):
+    """A limit on the size of files, as a disk that is almost full."""
+    folder = runs.RunFolder.create(tmp_path / "run", {}, [])
+    folder.append_metrics({"step": 1})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (15, before[1]))
+    try:
+        with pytest.raises(OSError, match="metrics"):
+            folder.append_metrics({"step": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert folder.metrics() == [{"step": 1}]
+    folder.append_metrics({"step": 2})
+    assert folder.metrics() == [{"step": 1}, {"step": 2}]
 
 
 def not_a_number():

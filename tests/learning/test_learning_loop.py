@@ -19,6 +19,7 @@ import pytest
 from learning_setups import config_of
 
 from hyperirl import demos, tasks
+from hyperirl.demos.splitting import split_demos
 from hyperirl.environments import CartPole, Tabular
 from hyperirl.inner import PPO
 from hyperirl.learning import (
@@ -74,6 +75,13 @@ def test_learning_lowers_the_held_out_nll(finished):
     first, last = finished.metrics[0], finished.metrics[-1]
     assert last["best_nll_valid"] < first["nll_valid"] - 1
     assert last["best_nll_valid"] == min(row["nll_valid"] for row in finished.metrics)
+
+
+def test_the_floor_is_the_experts_own_nll_on_the_episodes_of_the_selection(finished):
+    parts = split_demos(finished.demos, 0)
+    floors = [float(part.expert_nll.mean()) for part in parts[1:]]
+    assert finished.metrics[0]["floor_valid"] == pytest.approx(floors[0])
+    assert floors[0] != pytest.approx(floors[1])
 
 
 def test_a_run_folder_holds_everything(finished):

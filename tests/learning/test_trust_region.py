@@ -45,6 +45,11 @@ def test_a_bad_step_is_taken_back_with_its_policy_and_the_next_is_shorter():
     np.testing.assert_allclose([after.base.loss, after.radius], [10.15, 0.5])
 
 
+def test_a_loss_may_rise_by_the_slack_for_solutions_are_noisy():
+    assert marks(_judge(trust(10.0), solved(10.29, 2.0))) == (2.0, 2.0)
+    assert marks(_judge(trust(10.0), solved(10.31, 2.0))) == (1.0, 1.0)
+
+
 def test_a_good_step_inside_the_region_does_not_widen_it():
     """Else it grows without bound while steps are short, and then cannot bind."""
     after = trust(10.0, moved=0.01)

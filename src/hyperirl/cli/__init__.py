@@ -105,11 +105,18 @@ def _run(args: Sequence[str] | None) -> None:
     except (ValueError, OSError) as error:
         if os.environ.get("HYPERIRL_TRACEBACK"):
             raise
-        print(f"hyperirl: {error}", file=sys.stderr)
+        print(f"hyperirl: {_sentence(error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("hyperirl: interrupted.", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+def _sentence(error: Exception) -> str:
+    """What went wrong, without the system's number for it."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}."
 
 
 def parse(args: Sequence[str]) -> Command:

@@ -12,6 +12,7 @@ of trust: what its machines send is unpickled here, so they could run code.
 import contextlib
 import os
 import secrets
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -87,14 +88,17 @@ def check_trusted(address: str | None, trusted: bool) -> None:
 
 def _start_here(ray: Any, say: Callable[[str], None]) -> None:
     """Starts a Ray that only this machine can reach, or none."""
-    # `local`: whatever cluster the environment or a file names is not joined.
-    ray.init(
-        address="local",
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        _node_ip_address=_LOOPBACK,
-    )
+    with warnings.catch_warnings():
+        # Ray forks to start its own programs, which do not use JAX.
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+        # `local`: whatever cluster the environment or a file names is not joined.
+        ray.init(
+            address="local",
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            _node_ip_address=_LOOPBACK,
+        )
     opened = listening(os.getpid())
     if ray.util.get_node_ip_address() != _LOOPBACK or _reachable(opened):
         ray.shutdown()

@@ -1,5 +1,6 @@
 """Files that are there in full or not at all, whenever the process is killed."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -7,7 +8,8 @@ from pathlib import Path
 def write_bytes(path: Path, data: bytes) -> None:
     """Writes beside the place, waits for the disk, then renames.
 
-    A kill leaves the old file as it was and perhaps a `.part` file beside it.
+    A kill leaves the old file as it was and perhaps a `.part` file beside it. An error
+    names the file that was to be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -16,8 +18,11 @@ def write_bytes(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # The folder may be gone.
+            temporary.unlink(missing_ok=True)
 
 
 def remove_leftovers(path: Path) -> None:

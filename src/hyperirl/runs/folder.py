@@ -7,6 +7,7 @@ its writer was killed.
 
 import contextlib
 import dataclasses
+import errno
 import json
 import math
 import os
@@ -145,10 +146,12 @@ class RunFolder:
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         """Adds a line; NaN and infinity become null."""
-        line = json.dumps(_plain(row), allow_nan=False) + "\n"
+        line = (json.dumps(_plain(row), allow_nan=False) + "\n").encode()
         with open(self._metrics_path, "ab+", buffering=0) as file:
             _drop_torn_line(file)
-            file.write(line.encode())  # One call, so that lines stay whole.
+            if file.write(line) < len(line):  # One call, so that lines stay whole.
+                full = errno.ENOSPC
+                raise OSError(full, os.strerror(full), str(self._metrics_path))
 
     def metrics(self) -> list[dict[str, Any]]:
         """All rows, without the last line if a kill tore it."""
