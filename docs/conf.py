@@ -6,9 +6,11 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 sys.path.insert(0, str(_HERE))
 
+import api_pages  # noqa: E402
 import reference_pages  # noqa: E402
 
 reference_pages.write(_HERE / "reference")
+api_pages.write(_HERE / "reference/api")
 
 project = "hyperirl"
 extensions = ["myst_parser"]
