@@ -71,7 +71,7 @@ class PolicyGradient(AbstractInnerSolver):
             paid = rewards_of(reward, batch)
             paid = paid - problem.temperature * log_probs(policy, batch)
             weights = problem.discount ** jnp.arange(length, dtype=jnp.float32)
-            to_go = jnp.cumsum((weights * paid)[:, ::-1], axis=1)[:, ::-1]
+            to_go = jnp.cumsum((weights[None] * paid)[:, ::-1], axis=1)[:, ::-1]
             baseline = jnp.mean(to_go, axis=0, keepdims=True)
             advantages = jax.lax.stop_gradient(to_go - baseline)
 
