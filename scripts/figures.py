@@ -28,7 +28,7 @@ from hyperirl.runs import RunFolder
 from hyperirl.scores import score_rows
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib import pyplot as plt
 
 DOCS = Path(__file__).parents[1] / "docs"
 OUT = DOCS / "figures"

@@ -1,5 +1,6 @@
 """The pages lead somewhere, and say what the code says."""
 
+import ast
 import importlib
 import inspect
 import pathlib
@@ -7,11 +8,17 @@ import re
 import sys
 import typing
 
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
 import pytest
 
 import hyperirl
 from hyperirl import cli
 from hyperirl.options import NAMES
+from hyperirl.rewards import StandaloneReward, mlp_reward
+from hyperirl.saving import save_reward
+from hyperirl.spaces import Discrete
 
 ROOT = pathlib.Path(__file__).parent.parent
 WRITTEN = [
@@ -100,3 +107,47 @@ def test_every_command_has_its_help(reference):
     kinds = typing.get_args(cli.Command)
     named = {typing.get_args(kind)[1].name for kind in kinds}
     assert named - {"demos", "version"} == set(reference._COMMANDS)
+
+
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+RUN = re.compile(r"^<!-- run -->\n```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_python_block_is_python(page):
+    for block in BLOCK.findall(page.read_text()):
+        ast.parse(block)
+
+
+def given(folder):
+    """What the blocks that are run take for granted, by page."""
+    rows = jr.normal(jr.key(0), (40, 6), jnp.float32)
+    steps = [(np.zeros((4, 2), np.float32), np.zeros(3, np.int32)) for _ in range(2)]
+    (one, first), (two, second) = steps
+    (folder / "runs/first").mkdir(parents=True)
+    reward = StandaloneReward(mlp_reward(4, Discrete(2), key=jr.key(0)), 0.1)
+    save_reward(reward, folder / "runs/first/reward.npz")
+    sketched = {"dim": 6, "block": rows, "another_block": rows}
+    return {
+        "curvature": {"rows": rows, "g": rows[0], "rows_of_another_machine": rows}
+        | sketched,
+        "demos-formats": {
+            "demos": hyperirl.demos,
+            "first_observations": one,
+            "second_observations": two,
+            "first_actions": first,
+            "second_actions": second,
+            "act": lambda observation: int(observation[2] > 0),
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in WRITTEN if RUN.search(p.read_text())], ids=lambda p: p.name
+)
+@pytest.mark.filterwarnings("ignore:SCFD may be far")
+def test_blocks_that_are_marked_run(page, tmp_path, monkeypatch):
+    names = given(tmp_path).get(page.stem, {})
+    monkeypatch.chdir(tmp_path)
+    for block in RUN.findall(page.read_text()):
+        exec(compile(block, page.name, "exec"), names)
