@@ -179,7 +179,7 @@ def _arguments(function: typing.Any) -> str:
     parameters = list(inspect.signature(function).parameters.values())
     starred = False
     for parameter in parameters:
-        if parameter.name == "self":
+        if parameter.name in ("self", "cls"):
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             shown, starred = [*shown, "*"], True

@@ -142,13 +142,13 @@ def reward(run: Path, name: str) -> None:
 
 
 def likelihood(run: Path, name: str) -> None:
-    """The held-out NLL over time, with the expert's own as the floor."""
+    """The held-out NLL of each step, with the expert's own as the floor."""
     rows = RunFolder.open(run).metrics()
-    seconds = [row["learned_seconds"] for row in rows]
     figure, axes = plt.subplots(figsize=(5, 2.8), layout="constrained")
-    axes.plot(seconds, [row["nll_valid"] for row in rows], color=COLORS["adjoint"])
+    steps, losses = zip(*((row["step"], row["nll_valid"]) for row in rows), strict=True)
+    axes.plot(steps, losses, color=COLORS["adjoint"])
     axes.axhline(rows[-1]["floor_valid"], color=GREY, linestyle=":", label="the expert")
-    axes.set(xlabel="seconds of learning", ylabel="held-out NLL, nats an episode")
+    axes.set(xlabel="outer step", ylabel="held-out NLL, nats an episode")
     axes.legend()
     save(figure, f"nll-{name}.svg")
 
