@@ -27,11 +27,10 @@ check: setup
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/basedpyright --level error
 
-test: check
+test: check docs
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 docs: setup
-	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[docs]'
 	@$(BIN)/sphinx-build -qW docs docs/_build
 	@echo "Open docs/_build/index.html"
 

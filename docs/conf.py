@@ -6,14 +6,18 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 sys.path.insert(0, str(_HERE))
 
+import api_pages  # noqa: E402
 import reference_pages  # noqa: E402
 
 reference_pages.write(_HERE / "reference")
+api_pages.write(_HERE / "reference/api")
 
 project = "hyperirl"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "mathml"]
 html_theme = "furo"
 html_title = "hyperirl"
-myst_enable_extensions = ["colon_fence"]
+html_math_renderer = "mathml"
+html_show_copyright = False
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "results"]

@@ -1,9 +1,12 @@
 """Writes the reference pages that follow from the code: settings, metrics, commands."""
 
-import subprocess
-import sys
+import contextlib
+import io
+import os
 from pathlib import Path
+from unittest import mock
 
+from hyperirl import cli
 from hyperirl.cli.settings import GROUPS, meanings
 from hyperirl.metrics import METRICS
 
@@ -62,27 +65,22 @@ def commands() -> str:
     lines = [
         "# Commands",
         "",
-        "What `hyperirl COMMAND --help` prints. A shell completes commands and options "
-        "after `hyperirl --tyro-print-completion bash` (or `zsh`, `tcsh`) was written "
-        "into its folder of completions.",
+        "What `hyperirl COMMAND --help` prints. [](../install.md) says how a shell "
+        "learns to complete commands and options.",
     ]
     named = [[name] for name in _COMMANDS] + [["demos", name] for name in _DEMOS]
     for words in named:
-        lines += ["", f"## hyperirl {' '.join(words)}", "", "```text", _help(words)]
-        lines += ["```"]
+        title = f"## hyperirl {' '.join(words)}"
+        lines += ["", title, "", "```text", _help(words), "```"]
     return "\n".join(lines) + "\n"
 
 
 def _help(words: list[str]) -> str:
-    environment = {"COLUMNS": "88", "NO_COLOR": "1", "PATH": "", "HOME": "."}
-    done = subprocess.run(
-        [sys.executable, "-m", "hyperirl", *words, "--help"],
-        env=environment | {"PYTHONPATH": ":".join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
+    """As in a terminal of 88 columns."""
+    shown, width = io.StringIO(), mock.patch.dict(os.environ, COLUMNS="88")
+    with width, contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+        cli.parse([*words, "--help"])
+    return "\n".join(line.rstrip() for line in shown.getvalue().strip().splitlines())
 
 
 def _cell(text: str) -> str:

@@ -2,12 +2,18 @@
 
 import importlib.util
 import pathlib
+import types
 
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 
+import hyperirl as hi
 from hyperirl import saving
+from hyperirl.cli import parse
+from hyperirl.hypergradient import MLIRL
+from hyperirl.inner import Reinforce
 from hyperirl.rewards import StandaloneReward, mlp_reward
 from hyperirl.spaces import Discrete
 
@@ -48,3 +54,106 @@ def test_a_learned_reward_in_another_library(tmp_path, monkeypatch):
     learned, true = example.main(str(tmp_path / "reward.npz"))
     # A fresh network is within 0.1 of 0, and the level is paid at every step.
     assert abs(learned / true - 0.25) < 0.1
+
+
+TINY = {
+    "steps": 1,
+    "agent_episodes": 4,
+    "inner_updates": 1,
+    "adaptive": False,
+    "natural": False,
+    "progress": False,
+}
+MEAN = {"mean": 1.0, "low": 0.5, "high": 1.5, "n": 2}
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """With parts of one's own, all at once: nothing else compiles as quickly."""
+    example = load("own_parts")
+    return hi.learn(
+        "cartpole",
+        reward=example.first_reward(),
+        policy=example.Linear(jnp.zeros((2, 4), jnp.float32)),
+        inner=example.PolicyGradient(horizon=5),
+        estimator=example.Remembering(MLIRL()),
+        **TINY,
+    )
+
+
+def test_parts_of_your_own(learned):
+    """Each of them has moved something."""
+    reward, policy = learned.reward.soft, learned.policy
+    assert type(reward).__name__ == "Costs" and type(policy).__name__ == "Linear"
+    assert learned.metrics[0]["h_norm"] > 1e-3
+    assert float(jnp.max(jnp.abs(policy.weight))) > 1e-6
+
+
+@pytest.mark.slow
+def test_an_environment_of_gymnasium(capsys, monkeypatch):
+    """Evaluating in such an environment has its own tests."""
+    example = load("gymnasium_environment")
+    names = "random_return", "expert_return", "env_return"
+    evaluate = lambda result, **effort: dict.fromkeys(names, MEAN)
+    monkeypatch.setattr(example.hi, "evaluate", evaluate, raising=False)
+    inner = Reinforce(num_episodes=4)
+    result = example.main(episodes=10, method="ml-irl", inner=inner, **TINY)
+    assert result.config.env == "gym:Room-v0" and len(result.metrics) == 1
+    assert "-3 degrees: off pays" in capsys.readouterr().out
+    action, log_prob = example.resident(np.array([-3.0, 0.5]), np.random.default_rng(0))
+    assert action == 1 and -0.01 < log_prob < 0  # It is cold.
+
+
+def test_a_minari_dataset(tmp_path, capsys):
+    example = load("minari_dataset")
+    dataset = example.write_one(str(tmp_path))
+    result = example.main(dataset, "cartpole", method="bc", steps=1, progress=False)
+    assert result.demos.num_episodes == 60
+    assert "60 episodes by" in capsys.readouterr().out
+
+
+def test_questions_to_a_reward(learned, capsys, monkeypatch):
+    """What an evaluation finds has its own tests; here it is a bad one."""
+    example = load("trust_a_reward")
+    keys = "policy_nll floor gap_percent rank_corr env_return expert_return hard_return"
+    found = dict.fromkeys(keys.split(), MEAN)
+    found |= {"rank_corr_constant": 1.0, "rank_corr_untrained": 0.9}
+    found["settings"] = {"budget": 1000, "usual_budget": 10**6, "seeds": 1}
+    monkeypatch.setattr(example.hi, "evaluate", lambda result: found, raising=False)
+    assert example.question(learned) is found
+    words = capsys.readouterr().out
+    assert "but: " in words and "budget" in words
+    assert "rank_corr_constant   1.0" in words
+    assert "angular velocity" in words
+
+
+def test_a_change_of_the_dynamics(learned, monkeypatch, capsys):
+    example, trained = load("transfer"), []
+    monkeypatch.setattr(example.hi, "learn", lambda *_, **__: learned, raising=False)
+
+    def train(environment, reward, **how):
+        trained.append((float(environment.half_length), reward))
+        return types.SimpleNamespace(policy=learned.policy)
+
+    monkeypatch.setattr(example.inner, "train", train)
+    found = example.main()
+    assert trained == [(1.5, learned.reward.soft), (1.5, None)]
+    assert len(found) == 4 and all(1 <= number <= 500 for number in found.values())
+
+
+def test_many_runs(tmp_path, monkeypatch):
+    """Processes and Ray have their own tests."""
+    example, said = load("sweep"), []
+    monkeypatch.setattr(example.cli, "main", said.append)
+    table = types.SimpleNamespace(rows=[{"damping": 1.0}, {"damping": 10.0}])
+    monkeypatch.setattr(example, "compare", lambda paths: table)
+    assert example.main("--workers", "2")["damping"] == 1.0
+    command = parse(said[0])
+    assert command.set == ("damping=0.1,1,10",) and command.workers == 2
+    assert command.options.inner == "exact" and command.options.steps == 20
+
+
+def test_curvature_alone(capsys):
+    errors = load("curvature_alone").main(rows=400, hidden=8)
+    assert errors["Auto"] < 0.05 < errors["Diagonal"]
+    assert "damping 0.001" in capsys.readouterr().out

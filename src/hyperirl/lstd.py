@@ -97,7 +97,7 @@ def temporal_differences(
 
     `fbar` is the mean of the features over the policy's actions, and 0 after a
     termination; the last step of a truncated episode has a next observation like any
-    other. Where `every` step is too many, it is one in so many.
+    other. Only one of `every` steps is used.
     """
     observations = trajectories.observations
     thin = lambda x: x[:, ::every]

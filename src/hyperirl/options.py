@@ -63,16 +63,16 @@ class Options:
     seed: int | None = None
     """Decides everything random; 0 by default."""
     test_seed: int | None = None
-    """Decides which demonstrations are kept for evaluations; as `seed` by default. Runs
-    that are compared, or tuned for each other, had better keep the same ones."""
+    """Decides which demonstrations are kept for evaluations; `seed` by default. Give
+    runs that you compare or choose from the same one."""
     steps: int | None = None
-    """Outer steps. Beside a time and not said: as many as fit into it."""
+    """Outer steps. If only a time is given: as many as fit into it."""
     time: float | None = None
-    """Learn for so many seconds, if the steps are not done before. Compiling, some 20
-    seconds the first time, comes on top of them."""
+    """Learn for so many seconds, or until all steps are done. Compiling is not counted;
+    it takes some 20 seconds the first time."""
     until_settled: bool | None = None
-    """End before that when the held-out likelihood has stopped rising beyond its noise:
-    when ten steps are no better than the ten before them."""
+    """End early when the last ten steps are no better on held-out demonstrations than
+    the ten before, beyond noise."""
     temperature: float | None = None
     """How much entropy is worth against reward; the problem's alpha."""
     discount: float | None = None
@@ -81,12 +81,12 @@ class Options:
     policy_hidden: tuple[int, ...] | None = None
     """Sizes of the policy's hidden layers."""
     normalize: bool | None = None
-    """Scale the inputs of a policy network by the spread of the demonstrations. Not
-    where an untrained policy runs away: the network would be blind there."""
+    """Scale the inputs of a policy network by the spread of the demonstrations. Off on
+    LQR, where an untrained policy runs away and large inputs would saturate it."""
     squash: bool | None = None
-    """Squash the policy's actions into the bounds of their box; clip them to it where
-    those of the demonstrations are at a bound. Else they are a normal with a full
-    covariance, which the environment may clip."""
+    """Keep the policy's actions within the bounds of their box: squashed by tanh, or
+    clipped if a demonstrated action is at a bound. Otherwise actions are normal with a
+    full covariance, and the environment may clip them."""
     reward: RewardKind | None = None
     """What is learned: a network, a polynomial of degree 2, a quadratic form of costs,
     or a table."""
@@ -115,17 +115,18 @@ class Options:
     natural: bool | None = None
     """Whether steps are measured by how far they move the policy."""
     trust_region: bool | None = None
-    """Whether a natural step that raised the loss is taken back and the next one is
-    shorter, after good ones longer. Not where the inner solver's noise decides that."""
+    """Take back a natural step that raised the loss and shorten the next one; lengthen
+    it after good ones. Needs an inner solver with little noise."""
     step_kl: float | None = None
-    """How far a natural step may move the policy, in discounted nats; in a trust
-    region, the first one."""
+    """How far a natural step may move the policy, in discounted nats. In a trust region
+    it is the first radius."""
     optimizer: str | None = None
     """Any optimizer of Optax that takes a learning rate, by name."""
     learning_rate: float | None = None
-    """Of the reward's parameters, at the start. A natural step is whole at 1."""
+    """Of the reward's parameters, at the start. With natural steps, 1 is a step of
+    Newton's method."""
     schedule: Schedule | None = None
-    """Whether the learning rate falls to a tenth over the run, or stays."""
+    """cosine: the learning rate falls to a tenth over the run. constant: it stays."""
     clip: float | None = None
     """Longest hypergradient to follow; longer ones are scaled down to it; inf: no
     limit. Natural steps have `step_kl` instead."""
@@ -135,28 +136,26 @@ class Options:
     inner_updates: int | None = None
     """Updates of the inner solver for each outer step."""
     average: int | None = None
-    """How many inner solutions, of the last solves, the policy is the mean of: their
-    parameters are averaged, which takes out the wandering of the inner solver. 1 is
-    the last one alone."""
+    """The policy is the mean of the parameters after so many of the last inner solves.
+    That removes the noise of the inner solver. 1: the last one alone."""
     challenge_every: int | None = None
     """Start a challenger every so many steps: a policy with new weights that trains
     beside the one in the loop. While it earns more, the reward learns from it. 0:
-    never. Not in a trust region."""
+    never. Needs --no-trust-region."""
     demo_starts: float | None = None
-    """Share of the inner solver's episodes that start in a demonstrated state. The
-    solution is the same; the policy is then also trained where its likelihood is
-    measured."""
+    """Share of the inner solver's episodes that start in a demonstrated state. So the
+    policy is trained where its likelihood is measured. The best policy is the same."""
     lost_starts: float | None = None
-    """Share of them that start where a policy ends up that has learned nothing, so that
-    what it is worth to be there stays known."""
+    """Share of the inner solver's episodes that start where an untrained policy ends
+    up. So the reward keeps knowing what these states are worth."""
     segment: int | None = None
-    """Cut demonstrations to learn from into segments of at most so many steps, each
-    discounted from its own start; agent trajectories are as long. 0: not at all."""
+    """Cut training demonstrations into segments of at most so many steps, each
+    discounted from its own start. Agent trajectories are as long. 0: no segments."""
     agent_episodes: int | None = None
     """Trajectories of the policy for each hypergradient."""
     adaptive: bool | None = None
-    """Double the trajectories when the signal drowns in noise, and run the inner solver
-    again while it is far from the optimum."""
+    """Double the trajectories when the hypergradient is mostly noise, and run the inner
+    solver again while it is far from the optimum."""
 
     def check(self) -> None:
         """One sentence if a setting is impossible."""

@@ -102,7 +102,7 @@ def _likelihood(rows: Sequence[Row]) -> str:
 def _inner(
     rows: Sequence[Row], temperature: float | None, discount: float | None
 ) -> str:
-    """The hypergradient is one only near the inner optimum."""
+    """Far from the inner optimum, the estimate is not the gradient of the loss."""
     if temperature is None or discount is None or not discount < 1:
         return ""
     gap, error = (METRICS[n].column(rows) for n in ("inner_gap", "inner_gap_error"))
