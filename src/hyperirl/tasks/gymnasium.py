@@ -2,9 +2,12 @@
 
 from typing import Any, cast
 
+from hyperirl.options import Options
+from hyperirl.spaces import ActionSpace, Discrete
 from hyperirl.tasks.task import Task
 
 GYM = "gym:"  # Before the id of an environment.
+_BUDGET = 2_000_000  # Steps until a robot's policy has settled.
 
 
 def of_gymnasium(given: Any, *, workers: int = 0, ray: bool = False) -> Task:
@@ -33,7 +36,27 @@ def of_gymnasium(given: Any, *, workers: int = 0, ray: bool = False) -> Task:
     return Task(
         world,
         world.name if name is None else name,
+        options=_options(world.action_space),
+        budget=_BUDGET,
         variants=lambda environment: variants_of(
             cast(Any, given), workers=workers, ray=ray
         ),
+    )
+
+
+def _options(space: ActionSpace) -> Options:
+    """What suits a world whose steps are dear: little inner work for each outer step.
+
+    Where actions are vectors the reward is a polynomial: a network learned as well
+    inside the loop, and robots trained on it from scratch stood still.
+    """
+    if isinstance(space, Discrete):
+        return Options(trust_region=False, step_kl=0.3, inner_updates=6)
+    return Options(
+        reward="polynomial",
+        trust_region=False,
+        step_kl=5.0,
+        learning_rate=0.5,
+        inner_updates=5,
+        adaptive=False,
     )
