@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import hyperirl as hi
+from hyperirl.learning import reopen, set_up
+from hyperirl.learning.given import Given
+from hyperirl.options import Options
 
 SMALL = dict(
     steps=2,
@@ -85,16 +88,30 @@ def test_an_id_is_safe_to_read_from_a_folder_and_a_module_is_not():
     assert not hi.tasks.is_safe("my_module:make_env")
 
 
-@pytest.mark.parametrize(
-    "task, words",
-    [
-        ("gym:CartPoel-v1", "knows no environment"),
-        ("gym:Blackjack-v1", "does not say when its episodes are cut|not supported"),
-    ],
-)
-def test_what_cannot_be_used_gets_one_sentence(task, words, shown):
-    with pytest.raises(ValueError, match=words):
-        hi.learn(task, shown)
+def test_what_cannot_be_used_gets_one_sentence(shown):
+    with pytest.raises(ValueError, match="knows no environment"):
+        hi.learn("gym:CartPoel-v1", shown)
+    with pytest.raises(ValueError, match="cartpole is cut after 500 steps"):
+        hi.learn("cartpole", horizon=20)
+
+
+def unlimited():
+    return gymnasium.make("CartPole-v1").unwrapped.__class__()
+
+
+def test_the_demonstrations_say_where_episodes_are_cut_if_nothing_else_does(shown):
+    with pytest.warns(UserWarning, match="CartPoleEnv does not say.*after 20 steps"):
+        setup = set_up(unlimited, shown, Options())
+    assert setup.environment.horizon == setup.config.horizon == 20
+
+
+def test_a_run_keeps_the_horizon_it_was_told(shown, tmp_path):
+    out = tmp_path / "run"
+    learned = hi.learn(unlimited, shown, horizon=25, out=out, **SMALL)
+    assert learned.task.environment.horizon == 25
+    assert learned.metrics[-1]["true_return"] <= 25
+    setup = reopen(learned.folder, task=unlimited, given=Given(inner=SMALL["inner"]))
+    assert setup.environment.horizon == setup.config.horizon == 25
 
 
 MODULE = """

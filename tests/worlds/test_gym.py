@@ -145,7 +145,7 @@ def test_wrapped_environments_stay_wrapped():
 @pytest.mark.parametrize(
     "given, message",
     [
-        (Counter, "give `horizon`"),
+        (Counter, "`--horizon 200` on the command line"),
         (Counter(), "give a function"),
         ("NoSuch-v0", "knows no environment"),
         ("no_such_module:NoSuch-v0", "Cannot import"),
@@ -154,6 +154,41 @@ def test_wrapped_environments_stay_wrapped():
 def test_what_cannot_be_made_says_what_to_do(given, message):
     with pytest.raises(ValueError, match=message):
         make_world(given)
+
+
+def limited():
+    """With a wrapper that cuts it, and no spec that says so."""
+    inside = gymnasium.wrappers.TimeLimit(Counter(100), 7)
+    return gymnasium.wrappers.TransformReward(inside, lambda reward: reward)
+
+
+@pytest.mark.parametrize(
+    "given, horizon",
+    [
+        (limited, 7),
+        (lambda: gymnasium.wrappers.TimeLimit(limited(), 5), 5),
+        (gymnasium.vector.SyncVectorEnv([limited, limited]), 7),
+        (lambda: gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1"), 30), 30),
+        (gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1"), 30), 30),
+        (gymnasium.make("CartPole-v1", max_episode_steps=40), 40),
+        (gymnasium.make_vec("CartPole-v1", num_envs=2), 500),
+    ],
+)
+def test_episodes_are_cut_where_a_wrapper_or_the_spec_says(given, horizon):
+    world = make_world(given)
+    assert world.horizon == horizon
+    if not world.name.startswith("CartPole"):
+        played = rollout(world, policy_of(world), 2, key=KEY)
+        assert played.lengths.tolist() == [horizon, horizon]
+    assert make_world(given, horizon=3).horizon == 3
+
+
+def test_demonstrations_say_where_episodes_are_cut_if_nothing_else_does():
+    with pytest.warns(UserWarning, match=r"cut after 9 steps.*`horizon=200`"):
+        assert make_world(Counter, longest=9).horizon == 9
+    assert make_world(limited, longest=9).horizon == 7
+    with pytest.raises(ValueError, match="got 0"):
+        make_world(Counter, horizon=0)
 
 
 def test_a_vector_environment_has_as_many_as_it_has():

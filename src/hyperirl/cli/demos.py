@@ -44,6 +44,9 @@ class Collect:
     environment of Gymnasium's."""
     option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE, a number of the environment to change; may be given several times."""
+    horizon: Maybe[int] = None
+    """After how many steps episodes of an environment of Gymnasium's are cut; by
+    default as it says."""
     scale: tyro.conf.OmitArgPrefixes[Workers] = Workers()
     overwrite: Flag = False
     """Replace the file if there is one."""
@@ -66,6 +69,7 @@ class Collect:
                 options=_parse_options(self.option),
                 effort=effort,
                 on_progress=show,
+                horizon=self.horizon,
                 workers=self.scale.workers or 0,
                 ray=self.scale.on_ray,
             )

@@ -48,6 +48,9 @@ class Learn:
     """A file of demonstrations, or the name of bundled ones; those of the environment
     by default."""
     options: Settings = Options()
+    horizon: Maybe[int] = None
+    """After how many steps episodes of an environment of Gymnasium's are cut; by
+    default as it says, or as the demonstrations are."""
     scale: tyro.conf.OmitArgPrefixes[Workers] = Workers()
     out: Maybe[Path] = None
     """Folder of the run; must not exist yet. By default a new one under runs/."""
@@ -73,6 +76,7 @@ class Learn:
                 self.demos,
                 self.options,
                 paper=self.paper,
+                horizon=self.horizon,
                 workers=self.scale.workers or 0,
                 ray=self.scale.on_ray,
             )

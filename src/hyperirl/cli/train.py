@@ -50,6 +50,9 @@ class Train:
     """Of the policy; each solver has its own default."""
     seed: int = 0
     """Decides everything random."""
+    horizon: Maybe[int] = None
+    """After how many steps episodes of an environment of Gymnasium's are cut; by
+    default as it says."""
     scale: tyro.conf.OmitArgPrefixes[Workers] = Workers()
     out: Maybe[Path] = None
     """Where to write the policy, a .npz file."""
@@ -71,7 +74,10 @@ class Train:
         from hyperirl.progress import progress_bar
 
         task = tasks.as_task(
-            self.env, workers=self.scale.workers or 0, ray=self.scale.on_ray
+            self.env,
+            horizon=self.horizon,
+            workers=self.scale.workers or 0,
+            ray=self.scale.on_ray,
         )
         environment, temperature = task.environment, self.temperature
         if temperature is None:

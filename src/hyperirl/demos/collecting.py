@@ -28,6 +28,7 @@ def collect(
     options: Mapping[str, Any] | None = None,
     effort: Effort = QUICK,
     on_progress: Progress | None = None,
+    horizon: int | None = None,
     workers: int = 0,
     ray: bool = False,
 ) -> Demos:
@@ -45,6 +46,8 @@ def collect(
         options: Of a built-in task's environment: numbers, strings and lists.
         effort: How long an expert that is not known in closed form is trained.
         on_progress: Called with the fraction of the training done and a few words.
+        horizon: Where episodes of an environment of Gymnasium's are cut; by default
+            where it says.
         workers: Processes that step shards of an environment of Gymnasium's; 0: this
             one does.
         ray: Whether the workers are actors of Ray, which must be running.
@@ -54,7 +57,7 @@ def collect(
     options = {} if options is None else dict(options)
     if options:
         task = _changed(task, options)
-    task = as_task(task, workers=workers, ray=ray)
+    task = as_task(task, workers=workers, ray=ray, horizon=horizon)
     environment = task.environment
     if not environment.has_reward:
         raise DemosError(

@@ -39,6 +39,8 @@ class Config:
     """
     workers: int
     """Shards of an environment of Gymnasium's, each with a worker; 0: no workers."""
+    horizon: int
+    """Where episodes of an environment of Gymnasium's are cut; 0: the task says."""
 
     method: str
     seed: int
@@ -98,7 +100,8 @@ def from_json(fields: Any, where: str | Path = "config.json") -> Config:
         where: What to call it in errors.
     """
     plain = {name: from_plain(item) for name, item in mapping(fields, where).items()}
-    plain.setdefault("workers", 0)  # Runs of earlier versions had none.
+    plain.setdefault("workers", 0)  # Runs of earlier versions had none...
+    plain.setdefault("horizon", 0)  # ...and did not say this.
     config = as_dataclass(Config, plain, where, whole=True)
     return _checked({name: getattr(config, name) for name in plain})
 
@@ -171,6 +174,7 @@ def complete(
         demos_hash=demos_hash,
         given=given,
         workers=workers,
+        horizon=task.environment.horizon if task.environment.is_stepped else 0,
     )
     follows = _optimizer(known, task) | {
         "test_seed": known["seed"],

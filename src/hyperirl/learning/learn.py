@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import optax
 
 from hyperirl import demos as demos_lib
@@ -48,6 +49,7 @@ def learn(
     progress: bool = True,
     on_step: OnStep | None = None,
     command: Sequence[str] | None = None,
+    horizon: int | None = None,
     workers: int = 0,
     ray: bool = False,
     **options: Any,
@@ -78,6 +80,8 @@ def learn(
         progress: Whether to show the numbers of each step.
         on_step: Called with a row of numbers after each outer step.
         command: What was typed, for the record; by default that of this process.
+        horizon: After how many steps episodes of an environment of Gymnasium's are cut;
+            by default as it says, or as the demonstrations are if it does not.
         workers: Processes that step shards of an environment of Gymnasium's; 0: this
             one does. Another number is another run.
         ray: Whether the workers are actors of Ray, which must be running.
@@ -99,6 +103,7 @@ def learn(
         make_options(method=method, **said, **options),
         given=Given(**objects),
         paper=paper,
+        horizon=horizon,
         workers=workers,
         ray=ray,
     )
@@ -127,19 +132,27 @@ def set_up(
     *,
     given: Given | None = None,
     paper: bool = False,
+    horizon: int | None = None,
     workers: int = 0,
     ray: bool = False,
 ) -> Setup:
     """All parts of a run, checked; nothing is written."""
     given = Given() if given is None else given
-    found = as_task(task, workers=workers, ray=ray)
+    loaded = None if demos is None else _loaded(demos)
+    found = as_task(
+        task,
+        workers=workers,
+        ray=ray,
+        horizon=horizon,
+        longest=None if loaded is None else _longest(loaded),
+    )
     source = found.demos if demos is None else demos
     if source is None:
         raise DemosError(
             f"There are no bundled demonstrations of {found.name}; give some as "
             "`demos`, or make some with `hyperirl demos collect`."
         )
-    loaded = _as_kept(source) if isinstance(source, Demos) else demos_lib.load(source)
+    loaded = _loaded(source) if loaded is None else loaded
     pinned = given.described()
     if isinstance(task, str) and is_safe(task):
         found = _as_recorded(found, loaded)
@@ -192,7 +205,11 @@ def reopen(
     given = Given() if given is None else given
     loaded = _kept_demos(folder, config)
     pinned = given.described()
-    workers = config.workers if workers is None else workers
+    stepping: Any = dict(
+        workers=config.workers if workers is None else workers,
+        ray=ray,
+        horizon=config.horizon or None,
+    )
     if "env" in config.given:
         if task is None:
             raise RunError(
@@ -200,12 +217,12 @@ def reopen(
                 f"{config.env!r}; name it again: `task=` in Python, `--env` on the "
                 "command line."
             )
-        found = as_task(task, workers=workers, ray=ray)
+        found = as_task(task, **stepping)
         pinned["env"] = describe(found.environment)
     else:
         if not is_safe(config.env):
             raise RunError(f"{folder.path} names no task that we know: {config.env!r}.")
-        found = as_task(config.env, workers=workers, ray=ray)
+        found = as_task(config.env, **stepping)
         found = _as_recorded(found, loaded)
     _check_given(folder, config, pinned)
     found = dataclasses.replace(found, name=config.env)
@@ -250,6 +267,16 @@ def resume(
     setup = reopen(folder, task=task, given=given, workers=workers, ray=ray)
     with showing(progress and on_step is None, shown_steps(setup.config)) as show:
         return run(setup, folder, on_step=on_step or show)
+
+
+def _loaded(source: str | Path | Demos) -> Demos:
+    return _as_kept(source) if isinstance(source, Demos) else demos_lib.load(source)
+
+
+def _longest(demos: Demos) -> int:
+    """After how many steps the demonstrations were cut, as far as can be seen."""
+    seen = int(np.max(np.asarray(demos.trajectories.lengths)))
+    return max(seen, demos.provenance.horizon or 0)
 
 
 def _as_kept(demos: Demos) -> Demos:

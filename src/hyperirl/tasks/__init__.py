@@ -50,7 +50,14 @@ def make(name: str, **changes: Any) -> Task:
         raise ValueError(f"{name} does not take these options: {error}.") from error
 
 
-def as_task(task: AnyTask, *, workers: int = 0, ray: bool = False) -> Task:
+def as_task(
+    task: AnyTask,
+    *,
+    workers: int = 0,
+    ray: bool = False,
+    horizon: int | None = None,
+    longest: int | None = None,
+) -> Task:
     """A task from whatever a user may call one.
 
     Args:
@@ -60,23 +67,32 @@ def as_task(task: AnyTask, *, workers: int = 0, ray: bool = False) -> Task:
             code, so this must never be called with what a file says.
         workers: Processes that step shards of one of Gymnasium's; 0: this one does.
         ray: Whether the workers are actors of Ray, which must be running.
+        horizon: Where episodes of one of Gymnasium's are cut; by default where it says.
+        longest: How long demonstrations are: where they are cut if nothing says.
     """
+    stepping: Any = dict(workers=workers, ray=ray, horizon=horizon, longest=longest)
     is_name = isinstance(task, str)
     if is_name and task not in _BUILT_IN and not task.startswith(GYM):
         if ":" not in task:
             raise ValueError(_unknown(task))
-        found = as_task(import_task(task), workers=workers, ray=ray)
+        found = as_task(import_task(task), **stepping)
         return dataclasses.replace(found, name=task)
     if is_name and task in _BUILT_IN:
         task = make(task)
     if isinstance(task, AbstractWorld):
         task = Task(task)
     if not isinstance(task, Task):
-        return of_gymnasium(task, workers=workers, ray=ray)
+        return of_gymnasium(task, **stepping)
     if workers or ray:
         raise ValueError(
             f"{task.name} cannot be dealt out to workers, because it is not made by "
             "Gymnasium here; leave `workers` and `ray` out."
+        )
+    if horizon not in (None, task.environment.horizon):
+        raise ValueError(
+            f"`horizon` is {horizon}, and {task.name} is cut after "
+            f"{task.environment.horizon} steps; leave it out, or make the environment "
+            "with another one."
         )
     return task
 

@@ -10,7 +10,14 @@ GYM = "gym:"  # Before the id of an environment.
 _BUDGET = 2_000_000  # Steps until a robot's policy has settled.
 
 
-def of_gymnasium(given: Any, *, workers: int = 0, ray: bool = False) -> Task:
+def of_gymnasium(
+    given: Any,
+    *,
+    workers: int = 0,
+    ray: bool = False,
+    horizon: int | None = None,
+    longest: int | None = None,
+) -> Task:
     """A task of an environment of Gymnasium's.
 
     Args:
@@ -18,6 +25,8 @@ def of_gymnasium(given: Any, *, workers: int = 0, ray: bool = False) -> Task:
             an environment.
         workers: Processes that step shards of the environments; 0: this one does.
         ray: Whether the workers are actors of Ray, which must be running.
+        horizon: Where episodes are cut; by default where the environment says.
+        longest: How long demonstrations are: where they are cut if nothing says.
     """
     import gymnasium
     from gymnasium.vector import VectorEnv
@@ -32,14 +41,16 @@ def of_gymnasium(given: Any, *, workers: int = 0, ray: bool = False) -> Task:
             f"got {type(given).__name__}; derive the environment's class from "
             "`hyperirl.environments.AbstractEnvironment` or `gymnasium.Env`."
         )
-    world = make_world(cast(Any, given), workers=workers, ray=ray)
+    world = make_world(
+        cast(Any, given), horizon=horizon, longest=longest, workers=workers, ray=ray
+    )
     return Task(
         world,
         world.name if name is None else name,
         options=_options(world.action_space),
         budget=_BUDGET,
         variants=lambda environment: variants_of(
-            cast(Any, given), workers=workers, ray=ray
+            cast(Any, given), horizon=world.horizon, workers=workers, ray=ray
         ),
     )
 

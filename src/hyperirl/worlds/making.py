@@ -2,12 +2,14 @@
 
 import functools
 import importlib.util
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import VectorEnv
+from gymnasium.wrappers import TimeLimit
 
 from hyperirl.spaces import Box
 from hyperirl.worlds.engine import Engine
@@ -25,6 +27,7 @@ def make_world(
     given: Given,
     *,
     horizon: int | None = None,
+    longest: int | None = None,
     workers: int = 0,
     ray: bool = False,
     change: Change | None = None,
@@ -36,7 +39,9 @@ def make_world(
         given: The id of an environment (`"Hopper-v5"`, `"gym:Hopper-v5"`, or
             `"my_module:MyEnv-v0"`), its spec, an environment that can be made again
             from its spec, a function that makes one, or a vector environment.
-        horizon: Where episodes are cut; by default where the spec says.
+        horizon: Where episodes are cut; by default where the spec or a `TimeLimit`
+            says.
+        longest: How long demonstrations are: where episodes are cut if nothing says.
         workers: Processes that step shards of the environments; 0: this one does.
         ray: Whether the workers are actors of Ray, which must be running.
         change: Called with the model of a robot before anything is simulated, to change
@@ -51,11 +56,11 @@ def make_world(
     if isinstance(given, str):
         given = _spec(given.removeprefix("gym:"))
     if isinstance(given, VectorEnv):
-        return _of_vector(given, horizon, workers)
+        return _of_vector(given, horizon, longest, workers)
     if isinstance(given, gymnasium.Env):
         given = _respec(given)
     if isinstance(given, EnvSpec):
-        name, limit = given.id, _limit(given)
+        name, limit = given.id, given.max_episode_steps
         threads = 1 if workers else 0
         make = _from_spec(given, options, threads, change)
     elif change is not None:
@@ -65,9 +70,9 @@ def make_world(
         )
     else:
         first = given()
-        name, limit = _name(first.spec, first), _limit(first.spec)
+        name, limit = _name(first.spec, first), _limit(first)
         make = functools.partial(copies, given)
-    horizon = _horizon(name, horizon, limit)
+    horizon = _horizon(name, horizon, limit, longest)
     make_engine = functools.partial(Engine, name, make)
     if workers == 0 and not ray:
         return SteppedWorld(engine=make_engine(), horizon=horizon)
@@ -75,7 +80,9 @@ def make_world(
     return SteppedWorld(engine=engine, horizon=horizon)
 
 
-def _of_vector(given: VectorEnv, horizon: int | None, workers: int) -> SteppedWorld:
+def _of_vector(
+    given: VectorEnv, horizon: int | None, longest: int | None, workers: int
+) -> SteppedWorld:
     if workers:
         raise ValueError(
             "A vector environment steps its environments itself and cannot be dealt "
@@ -84,12 +91,12 @@ def _of_vector(given: VectorEnv, horizon: int | None, workers: int) -> SteppedWo
         )
     stepper, name = VectorStepper(given), _name(given.spec, given)
     engine = Engine(name, lambda num_envs: stepper, num_envs=given.num_envs)
-    horizon = _horizon(name, horizon, _limit(given.spec))
+    horizon = _horizon(name, horizon, _limit(given), longest)
     return SteppedWorld(engine=engine, horizon=horizon)
 
 
 def variants_of(
-    given: Given, *, workers: int = 0, ray: bool = False
+    given: Given, *, horizon: int | None = None, workers: int = 0, ray: bool = False
 ) -> dict[str, SteppedWorld]:
     """The same robot with other dynamics, by name; none of any other world."""
     if isinstance(given, str):
@@ -100,20 +107,35 @@ def variants_of(
     space = make_world(spec).action_space
     assert isinstance(space, Box)  # As those of all robots.
     return {
-        name: make_world(spec, change=change, workers=workers, ray=ray)
+        name: make_world(spec, horizon=horizon, change=change, workers=workers, ray=ray)
         for name, change in changes(space.size).items()
     }
 
 
-def _horizon(name: str, horizon: int | None, limit: int | None) -> int:
-    horizon = limit if horizon is None else horizon
-    if horizon is None:
+def _horizon(
+    name: str, horizon: int | None, limit: int | None, longest: int | None
+) -> int:
+    """What was said, else what the environment says, else what was demonstrated."""
+    if horizon is not None and horizon < 1:
         raise ValueError(
-            f"{name} does not say when its episodes are cut; give `horizon`, the "
-            "number of steps after which they are, as in "
-            "`hyperirl.worlds.make_world(environment, horizon=200)`."
+            f"`horizon` is the number of steps after which episodes are cut, got "
+            f"{horizon}; give 1 or more."
         )
-    return horizon
+    known = limit if horizon is None else horizon
+    if known is not None:
+        return known
+    way_out = "`horizon=200` (`--horizon 200` on the command line)"
+    if longest is None:
+        raise ValueError(
+            f"{name} does not say when its episodes are cut; say after how many steps "
+            f"they are: {way_out}."
+        )
+    warnings.warn(
+        f"{name} does not say when its episodes are cut; they are cut after {longest} "
+        f"steps, as the demonstrations are. To have it otherwise, say {way_out}.",
+        stacklevel=2,
+    )
+    return longest
 
 
 def _from_spec(
@@ -196,5 +218,13 @@ def _name(spec: EnvSpec | None, environment: Any) -> str:
     return type(environment).__name__ if spec is None else spec.id
 
 
-def _limit(spec: EnvSpec | None) -> int | None:
-    return None if spec is None else spec.max_episode_steps
+def _limit(environment: Any) -> int | None:
+    """Where an environment is cut: by its spec, or by a wrapper that has none."""
+    spec = environment.spec
+    limits = [] if spec is None else [spec.max_episode_steps]
+    # A vector of environments in this process is cut where they are.
+    layer = getattr(environment.unwrapped, "envs", [environment])[0]
+    while isinstance(layer, gymnasium.Wrapper):
+        limits += [layer._max_episode_steps] if isinstance(layer, TimeLimit) else []
+        layer = layer.env
+    return min((limit for limit in limits if limit is not None), default=None)
