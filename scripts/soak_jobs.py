@@ -354,7 +354,7 @@ def make_pendulum_demos(path: Path) -> None:
 
 _SMALL = ("--steps", "60", "--agent-episodes", "16", "--no-adaptive")
 _TINY = (
-    *("--steps", "6", "--agent-episodes", "2", "--inner-updates", "1"),
+    *("--steps", "6", "--agent-episodes", "4", "--inner-updates", "1"),
     *("--no-adaptive", "--policy-hidden", "8", "--reward-hidden", "8"),
 )
 _EVALUATE = ("evaluate", "PLACE/run", "--budget", "8192", "--seeds", "1")

@@ -30,6 +30,7 @@ from hyperirl.curvature import (
     SketchPCG,
     Solution,
     Woodbury,
+    direct,
     solution,
 )
 from hyperirl.curvature.iterative import residual_certificate
@@ -248,3 +249,16 @@ def test_a_certificate_counts_what_the_error_hides_of_the_solution():
     bound = lambda error: float(residual_certificate(jnp.array([0, error]), v, damping))
     assert [bound(0.0), bound(0.25), bound(0.5)] == [0, pytest.approx(1 / 3), 1]
     assert bound(1.0) == np.inf
+
+
+@pytest.mark.parametrize("solver", [Explicit, Woodbury])
+def test_factors_in_float32_are_refined_to_answers_in_float64(
+    solver, getkey, monkeypatch
+):
+    """As for matrices that are too large to be factored in float64."""
+    monkeypatch.setattr(direct, "_SMALL", 0)
+    rows = jnp.asarray(decaying_rows(getkey(), 30, 20, decay=0.8), jnp.float32)
+    g = jr.normal(getkey(), (20,), jnp.float64)
+    result = jax.jit(lambda rows, g: solver(damping=0.02)(rows, g))(rows, g)
+    assert int(result.info.iterations) > 0
+    assert relative_error(result.v, exact(rows, g, 0.02)) < 1e-8
