@@ -96,10 +96,17 @@ def learned(task: dict, rng):
 
 
 NORM = {"normalize_input_layer": RunningNorm}
-# The settings of imitation's own examples for CartPole, with rounds of 2,048 steps.
+# The settings of imitation's own tutorials, with rounds of 2,048 steps. There CartPole
+# has episodes of a fixed length.
 ADVERSARIAL = {
     "gail": (
-        {"batch_size": 64, "ent_coef": 0.0, "learning_rate": 4e-4, "n_epochs": 5},
+        {
+            "batch_size": 64,
+            "ent_coef": 0.0,
+            "learning_rate": 4e-4,
+            "gamma": 0.95,
+            "n_epochs": 5,
+        },
         GAIL,
         BasicRewardNet,
         {
@@ -113,6 +120,7 @@ ADVERSARIAL = {
             "batch_size": 64,
             "ent_coef": 0.0,
             "learning_rate": 5e-4,
+            "gamma": 0.95,
             "clip_range": 0.1,
             "vf_coef": 0.1,
             "n_epochs": 5,
