@@ -24,6 +24,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from _sb3_worker import Curve, Paid, ppo, sac
 
 NUM_EPISODES = 40
+CONSTANT = 0.1  # CartPole's true reward is 1, a constant as well.
 
 
 class TimeIsUp(Exception):
@@ -43,7 +44,7 @@ def main() -> None:
         reward = load_reward(f"{task['exported']}/reward.npz")
         policy = load_policy(f"{task['exported']}/policy.npz", seed=0)
         found = judged(task, policy.sample, policy.log_prob)
-    elif task["method"] != "true":
+    elif task["method"] in ("bc", *ADVERSARIAL):
         policy, reward, found = learned(task, rng)
         found |= judged(task, *of_torch(policy))
     if task["method"] != "bc":
@@ -55,7 +56,8 @@ def learned(task: dict, rng):
     """A policy and, perhaps, a reward, after so many seconds of learning."""
     demos = episodes(task["train"])
     venv = make_vec_env(task["env"], n_envs=8, seed=task["seed"])
-    steps, start = 0, time.perf_counter()
+    steps, start, used = 0, time.perf_counter(), time.process_time()
+    spent = lambda: {"processor_seconds": time.process_time() - used}
     left = lambda: task["seconds"] - (time.perf_counter() - start)
     if task["method"] == "bc":
         trainer = bc.BC(
@@ -67,7 +69,7 @@ def learned(task: dict, rng):
         while left() > 0:
             trainer.train(n_batches=200, progress_bar=False, log_interval=10**9)
             steps += 200
-        return trainer.policy, None, {"batches": steps}
+        return trainer.policy, None, spent() | {"batches": steps}
     learner, kind, net, settings = ADVERSARIAL[task["method"]]
     net = net(venv.observation_space, venv.action_space, **NORM)
     trainer = kind(
@@ -89,14 +91,22 @@ def learned(task: dict, rng):
         trainer.train(10**9, callback=on_round)
     except TimeIsUp:
         steps = trainer.gen_algo.num_timesteps
-    return trainer.policy, trainer.reward_test, {"environment_steps": steps}
+    effort = spent() | {"environment_steps": steps}
+    return trainer.policy, trainer.reward_test, effort
 
 
 NORM = {"normalize_input_layer": RunningNorm}
-# The settings of imitation's own examples for CartPole, with rounds of 2,048 steps.
+# The settings of imitation's own tutorials, with rounds of 2,048 steps. There CartPole
+# has episodes of a fixed length.
 ADVERSARIAL = {
     "gail": (
-        {"batch_size": 64, "ent_coef": 0.0, "learning_rate": 4e-4, "n_epochs": 5},
+        {
+            "batch_size": 64,
+            "ent_coef": 0.0,
+            "learning_rate": 4e-4,
+            "gamma": 0.95,
+            "n_epochs": 5,
+        },
         GAIL,
         BasicRewardNet,
         {
@@ -110,6 +120,7 @@ ADVERSARIAL = {
             "batch_size": 64,
             "ent_coef": 0.0,
             "learning_rate": 5e-4,
+            "gamma": 0.95,
             "clip_range": 0.1,
             "vf_coef": 0.1,
             "n_epochs": 5,
@@ -193,7 +204,9 @@ def fresh(task: dict, reward) -> list:
         seed=task["seed"],
         wrapper_class=(lambda env: Paid(env, reward)) if exported else None,
     )
-    if reward is not None and not exported:
+    if task["method"] == "constant":
+        envs = RewardVecEnvWrapper(envs, lambda seen, *_: np.full(len(seen), CONSTANT))
+    elif reward is not None and not exported:
         envs = RewardVecEnvWrapper(envs, reward.predict_processed)
     curve = Curve(task["env"], task["every"], task["seed"])
     algorithm(envs, task["seed"], gamma=task["discount"]).learn(

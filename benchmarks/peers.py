@@ -2,7 +2,8 @@
 
 Everybody gets the bundled demonstrations (all but the test episodes), the same number
 of seconds and one core. Compiling is not counted. Then every reward is frozen, and
-Stable-Baselines3 trains a fresh policy on it: PPO on CartPole, SAC on Pendulum. The
+Stable-Baselines3 trains a fresh policy on it: PPO on CartPole, SAC on Pendulum. Two
+rewards that nobody learned are there to compare with: the true one, and a constant. The
 interpreter must have imitation 1.0.1 and stable-baselines3; it needs no hyperirl:
 
     python benchmarks/peers.py --python OTHER/bin/python --folder /tmp/peers
@@ -13,6 +14,7 @@ What the folder holds already is not done again.
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +38,7 @@ TASKS = {
         "every": 1_000,
     },
 }
-METHODS = "hyperirl", "airl", "gail", "bc", "true"
+METHODS = "hyperirl", "airl", "gail", "bc", "true", "constant"
 WORKER = Path(__file__).with_name("_peers_worker.py")
 DISCOUNT = 0.99
 
@@ -50,17 +52,29 @@ def written(parts, path: Path) -> str:
     return str(path.resolve())
 
 
-def exported(name: str, seed: int, seconds: float, folder: Path) -> str:
+def exported(name: str, seed: int, seconds: float, folder: Path) -> tuple[Path, dict]:
     """Our reward and policy, learned in the time on one core, for NumPy."""
     run, out = folder / f"run-{name}-{seed}", folder / f"export-{name}-{seed}"
     hyperirl = [sys.executable, "-m", "hyperirl"]
+    effort = folder / f"effort-{name}-{seed}.json"
     if not out.exists():
         options = ["--env", name, "--seed", str(seed), "--time", str(seconds)]
         learn = [*hyperirl, "learn", *options, "--out", str(run)]
+        before = of_children()
         on_one_core(learn, stdout=sys.stderr)
+        # With the start and the compiling, which the seconds do not count.
+        spent = {"processor_seconds": of_children() - before}
+        steps = len((run / "metrics.jsonl").read_text().splitlines())
+        effort.write_text(json.dumps(spent | {"outer_steps": steps}))
         export = [*hyperirl, "export", str(run), "--to", str(out)]
         on_one_core(export, stdout=sys.stderr)
-    return str(out.resolve())
+    return out.resolve(), json.loads(effort.read_text())
+
+
+def of_children() -> float:
+    """The processor time of all processes that were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def on_one_core(command, **options):
@@ -89,11 +103,13 @@ def result(python: Path, name: str, method: str, seed: int, args) -> dict:
             "train": written([parts.train, parts.valid], args.folder / "train.npz"),
             "test": written([parts.test], args.folder / "test.npz"),
         }
+        effort = {}
         if method == "hyperirl":
-            what["exported"] = exported(name, seed, args.seconds, args.folder)
+            out, effort = exported(name, seed, args.seconds, args.folder)
+            what["exported"] = str(out)
         command = [str(python), str(WORKER), json.dumps(what)]
         done = on_one_core(command, stdout=subprocess.PIPE)
-        found = json.loads(done.stdout.splitlines()[-1])
+        found = effort | json.loads(done.stdout.splitlines()[-1])
         found["floor"] = float(np.mean(np.asarray(parts.test.expert_nll)))
         path.write_text(json.dumps(found))
     found = json.loads(path.read_text())
