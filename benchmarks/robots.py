@@ -29,7 +29,8 @@ from hyperirl.rollout import rollout
 from hyperirl.trajectories import returns
 
 _EPISODES = 32  # That a policy is judged by.
-_HARD = 1e-6  # The temperature of a learner that knows none.
+_SHOWN = 0.7  # Share of the episodes that start in demonstrated states, as usual.
+_HARD = 1e-6  # The temperature of a learner that knows none, and no demonstrations.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Robots:
             policy = hi.learn(
                 f"gym:{self.env}", demos, "bc", seed=seed, progress=False
             ).policy
-            judge = {"fresh": (world.reward, self.temperature)}
+            judge = {"fresh": (world.reward, self.temperature, _SHOWN)}
         else:
             timed = {"time": seconds} if method == "ml-irl" and seconds else {}
             steps = {} if self.steps is None or timed else {"steps": self.steps}
@@ -129,17 +130,18 @@ class Robots:
                 }
                 reward = result.reward
                 judge = {
-                    "fresh": (reward.soft, self.temperature),
-                    "hard": (reward, _HARD),
+                    "fresh": (reward.soft, self.temperature, _SHOWN),
+                    "hard": (reward, _HARD, 0.0),
                 }
-        training = FreshTraining(self.budget, demo_starts=0.0, num_checks=10)
-        for name, (reward, temperature) in judge.items():
+        for name, (reward, temperature, shown) in judge.items():
+            training = FreshTraining(self.budget, demo_starts=shown, num_checks=10)
             fresh = train_fresh(
                 world,
                 reward,
                 problem(temperature, 0.99),
                 rest.trajectories,
                 key=jr.key(100 + seed),
+                starts=parts.train.trajectories,
                 training=training,
                 policy_for=policies_like(policy),
             )

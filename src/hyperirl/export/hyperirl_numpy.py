@@ -21,7 +21,7 @@ import numpy as np
 
 VERSION = 2  # Of the format of rewards and policies.
 Values = np.ndarray | np.generic  # A number alone is of NumPy's scalars.
-REACH = 5.0  # Of the inputs of a polynomial, in standard deviations.
+REACH = 2.0  # Of the inputs of a polynomial, in standard deviations.
 _CHUNK = 8192  # Steps at a time: what is between the layers stays in the cache.
 
 

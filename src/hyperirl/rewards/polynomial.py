@@ -16,15 +16,15 @@ from hyperirl.networks import Normalizer
 from hyperirl.rewards.reward import AbstractReward
 from hyperirl.spaces import ActionSpace, Box, Discrete
 
-REACH = 5.0  # Standard deviations from the mean; beyond them nothing changes.
+REACH = 2.0  # Standard deviations from the mean; beyond them nothing changes.
 
 
 class PolynomialReward(AbstractReward):
     """`weights . [1, z, products of z]`, `z` the normalized observation and action.
 
     Where actions are choices, `z` is the observation, and each has its own weights. An
-    input counts as at most five standard deviations from its mean, so that the reward
-    is bounded.
+    input counts as at most two standard deviations from its mean: what nobody has
+    demonstrated pays no more than the edge of what somebody has.
     """
 
     kind: ClassVar[str] = "polynomial"

@@ -56,13 +56,13 @@ def of_gymnasium(
 
 
 def _options(space: ActionSpace) -> Options:
-    """What suits a world whose steps are dear: little inner work for each outer step.
+    """What suits robots: little inner work for each outer step, for steps are dear.
 
-    Where actions are vectors the reward is a polynomial: a network learned as well
-    inside the loop, and robots trained on it from scratch stood still.
+    The reward is a polynomial: a network was learned as well inside the loop, and
+    robots trained on it from scratch stood still.
     """
     if isinstance(space, Discrete):
-        return Options(trust_region=False, step_kl=0.3, inner_updates=6)
+        return Options()
     return Options(
         reward="polynomial",
         trust_region=False,
