@@ -213,3 +213,15 @@ def test_solvers_differ_in_how_much_of_the_shrinkage_they_give_back(solver, shar
     g = jnp.arange(1.0, 13.0)
     found = solved(solver(damping=0.05, size=4, buffer=4), rows, g).v
     np.testing.assert_allclose(found, np.linalg.solve(matrix, g), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_take_the_type_of_the_sketch(dtype):
+    """Also those that only overflow there: they are refused, as any others."""
+    rows = np.round(100 * make_rows(0, 1.0, 0.7)).astype(dtype)
+    empty = empty_sketch(DIM, size=SIZE, buffer=BUFFER)
+    ours, theirs = append(empty, rows), append(empty, rows.astype(np.float32))
+    assert ours.rows.dtype == ours.buffer.dtype == jnp.float32
+    np.testing.assert_array_equal(ours.stacked(), theirs.stacked())
+    huge = append(empty, np.full((2, DIM), 1e200))
+    assert huge.rows_refused == 2 and not huge.stacked().any()

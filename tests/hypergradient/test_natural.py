@@ -3,14 +3,21 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 
 from hyperirl import exact
 from hyperirl.environments import LQR, CartPole
 from hyperirl.hypergradient import Exact, NaturalStep
-from hyperirl.policies import softmax_table
+from hyperirl.hypergradient import natural as natural_steps
+from hyperirl.lstd import input_normalizer, random_features
+from hyperirl.policies import mlp_policy, softmax_table
 from hyperirl.rewards import TableReward
+from hyperirl.rollout import rollout
+from hyperirl.spaces import Discrete
+
+HEADS_OR_TAILS = mlp_policy(4, Discrete(2), hidden=(), key=jr.key(2))
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +109,13 @@ def test_exact_hypergradients_of_lqr_are_of_quadratic_rewards(problem, everythin
             everything,
             problem,
         )
+
+
+def test_the_spread_is_positive_where_the_expert_is_far_from_the_agent(problem):
+    """Fails if it is summed in `float32`: there is no root then, and no step."""
+    near = rollout(CartPole(), HEADS_OR_TAILS, 4, key=jr.key(0), horizon=50)
+    far = eqx.tree_at(lambda t: t.observations, near, 30 * near.observations)
+    features = random_features(input_normalizer(near), Discrete(2), key=jr.key(1))
+    spread = natural_steps._spread(features, HEADS_OR_TAILS, far, problem, 1)
+    values = np.linalg.eigvalsh(np.asarray(spread, np.float64))
+    assert values[0] > -1e-12 * values[-1]

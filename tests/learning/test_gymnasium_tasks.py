@@ -7,6 +7,7 @@ import textwrap
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import hyperirl as hi
 from hyperirl.learning import reopen, set_up
@@ -21,6 +22,9 @@ SMALL = dict(
     progress=False,
     inner=hi.inner.PPO(num_envs=4, num_steps=16, num_minibatches=2),
 )
+
+
+SLOW = pytest.mark.slow
 
 
 def short():
@@ -93,6 +97,35 @@ def test_what_cannot_be_used_gets_one_sentence(shown):
         hi.learn("gym:CartPoel-v1", shown)
     with pytest.raises(ValueError, match="cartpole is cut after 500 steps"):
         hi.learn("cartpole", horizon=20)
+
+
+def several(mode):
+    return SyncVectorEnv([short] * 3, autoreset_mode=mode)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: several(AutoresetMode.NEXT_STEP), id="next step"),
+        pytest.param(
+            lambda: several(AutoresetMode.SAME_STEP), id="same step", marks=SLOW
+        ),
+        pytest.param(
+            lambda: several(AutoresetMode.DISABLED), id="disabled", marks=SLOW
+        ),
+        pytest.param(
+            lambda: gymnasium.make_vec("CartPole-v1", num_envs=8), id="id", marks=SLOW
+        ),
+    ],
+)
+def test_a_vector_environment_is_a_task(make, shown):
+    """The solvers take as many environments as it has, also to judge a reward."""
+    small = {name: said for name, said in SMALL.items() if name != "inner"}
+    learned = hi.learn(make(), shown, **small)
+    assert learned.config.env == "CartPole-v1"
+    assert [row["skipped"] for row in learned.metrics] == [0, 0]
+    found = hi.evaluate(learned, seeds=1, budget=8192, progress=False)
+    assert 1 <= found["env_return"]["mean"] <= learned.task.environment.horizon
 
 
 def unlimited():

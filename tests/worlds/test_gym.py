@@ -84,6 +84,15 @@ def test_episodes_are_whole_and_as_many_as_asked_for(mode, horizon):
         np.testing.assert_array_equal(played.rewards[episode], paid)
 
 
+@MODES
+def test_episodes_that_never_end_are_cut_and_followed_by_others(mode):
+    """Fails, by never ending, if what restarts by itself is waited for."""
+    world = make_world(vector(mode, (10**9, 10**9, 4)), horizon=6)
+    played = rollout(world, policy_of(world), 7, key=KEY)
+    assert played.lengths.tolist() == [6, 6, 4, 6, 6, 4, 6]
+    np.testing.assert_array_equal(played.observations[3, :, 0], np.arange(7))
+
+
 def test_rewards_are_left_out_if_they_are_not_wanted():
     world = counting(None)
     played = rollout(world, policy_of(world), 2, key=KEY, record_rewards=False)
@@ -177,6 +186,12 @@ def limited():
 def test_episodes_are_cut_where_a_wrapper_or_the_spec_says(given, horizon):
     world = make_world(given)
     assert world.horizon == horizon
+    assert world.name in (
+        "TransformReward",
+        "TimeLimit",
+        "SyncVectorEnv",
+        "CartPole-v1",
+    )
     if not world.name.startswith("CartPole"):
         played = rollout(world, policy_of(world), 2, key=KEY)
         assert played.lengths.tolist() == [horizon, horizon]

@@ -6,11 +6,12 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from toys import TabularStepper
+from gymnasium.vector import AutoresetMode
+from toys import TabularStepper, vector
 
 from hyperirl import exact
 from hyperirl.environments import random_mdp
-from hyperirl.inner import PPO, SAC, Reinforce, SolveBudget, train
+from hyperirl.inner import PPO, SAC, Reinforce, SolveBudget, ppo_for, train
 from hyperirl.policies import softmax_table
 from hyperirl.problem import problem
 from hyperirl.rewards import RecordedReward, TableReward, rewards_of
@@ -93,6 +94,19 @@ def test_a_stepped_world_leaves_the_same_state_as_a_compiled_one(name):
         )
     ]
     assert facts(ours) == facts(theirs)
+
+
+@pytest.mark.parametrize("num_envs", [1, 3, 8])
+def test_a_solver_takes_as_many_environments_as_a_world_has(num_envs):
+    """With as much experience, but for what cannot be dealt out evenly."""
+    world = make_world(vector(AutoresetMode.SAME_STEP, (4,) * num_envs), horizon=9)
+    ppo, sac = ppo_for(world), SAC().fitting(world)
+    assert ppo.num_envs == sac.num_envs == num_envs
+    usual = PPO().steps_per_update
+    assert 0 <= usual - ppo.steps_per_update < PPO().num_minibatches * num_envs
+    assert 0 <= sac.num_initial_steps * num_envs - 3200 < num_envs
+    assert 0 <= sac.capacity - SAC().capacity < num_envs
+    assert ppo_for(stepped()).num_envs == PPO().num_envs
 
 
 def test_training_reports_what_the_world_paid():

@@ -110,9 +110,9 @@ class Train:
         changes: dict[str, Any] = {} if rate is None else {"learning_rate": rate}
         if self.solver == "ppo":
             return inner.ppo_for(environment, **changes)
-        return (
-            inner.SAC(**changes) if self.solver == "sac" else inner.Reinforce(**changes)
-        )
+        if self.solver == "sac":
+            return inner.SAC(**changes).fitting(environment)
+        return inner.Reinforce(**changes)
 
     def _done(self, point: "Point") -> float:
         """The share of the budget that is used up."""

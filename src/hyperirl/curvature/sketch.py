@@ -64,9 +64,12 @@ class Sketch(eqx.Module):
         return self.rows.shape[1]
 
     def append(self, block: Float[Array, "k d"]) -> "Sketch":
-        """Adds rows; those that are not finite or too large to square are refused."""
+        """Adds rows, in the type of the sketch.
+
+        Those that are not finite or too large to square in it are refused.
+        """
         length = self.buffer.shape[0]
-        sketch = self
+        sketch, block = self, jnp.asarray(block, self.buffer.dtype)
         for start in range(0, block.shape[0], max(length, 1)):
             sketch = _append(sketch, block[start : start + length])
         return sketch

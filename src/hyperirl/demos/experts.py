@@ -113,12 +113,12 @@ def _train(
     if environment.is_stepped:
         normalizer = _scouted(environment, problem, effort, key)
     policy = _untrained(environment, normalizer, policy_key)
-    solver = _solver(effort, 0.0, 1.0)
+    solver = _solver(environment, effort, 0.0, 1.0)
     state = solver.init(task.practice(environment, problem, 0.0), policy, key=init_key)
     report = SolveReport.unknown()
     for i, chunk in enumerate(chunks(effort.num_updates, _NUM_CHUNKS)):
         practice = task.practice(environment, problem, chunk.start)
-        state, report = _solver(effort, chunk.start, chunk.end).solve(
+        state, report = _solver(environment, effort, chunk.start, chunk.end).solve(
             practice,
             true_reward(practice),
             state,
@@ -156,7 +156,7 @@ def _scouted(
     times its angles.
     """
     policy_key, init_key, solve_key, play_key = jr.split(jr.fold_in(key, 1), 4)
-    solver = _solver(effort, 0.0, 0.5)
+    solver = _solver(environment, effort, 0.0, 0.5)
     policy = _untrained(environment, None, policy_key)
     state = solver.init(environment, policy, key=init_key)
     updates = math.ceil(_SCOUTING * effort.num_updates)
@@ -165,7 +165,9 @@ def _scouted(
     return fit_normalizer(rollout(environment, state.policy, 32, key=play_key))
 
 
-def _solver(effort: Amount, start: float, end: float) -> PPO:
+def _solver(
+    environment: AbstractWorld, effort: Amount, start: float, end: float
+) -> PPO:
     """For the part of the training between two shares of it."""
     first, last = jnp.float32(_rate(start)), jnp.float32(_rate(end))
     return PPO(
@@ -175,7 +177,7 @@ def _solver(effort: Amount, start: float, end: float) -> PPO:
         num_envs=effort.num_envs,
         num_steps=_NUM_STEPS,
         num_minibatches=8,
-    )
+    ).fitting(environment)
 
 
 def _plain(report: SolveReport) -> dict[str, Any]:

@@ -95,6 +95,11 @@ class AbstractWorld(eqx.Module):
         """Whether it is stepped by the host rather than compiled."""
         return False
 
+    @property
+    def num_envs(self) -> int | None:
+        """The only number of environments that can act at once; None: any."""
+        return None
+
 
 class AbstractEnvironment(AbstractWorld):
     """A simulated task that can be compiled."""

@@ -143,5 +143,7 @@ def _spread(
         return jnp.sqrt(weight * chances)[:, None] * off_mean
 
     rows = jax.vmap(centred)(observations, weights)
-    rows = rows.reshape(-1, rows.shape[-1])
+    # Where the agent's states are few, the expert's are far out, and squares of their
+    # features differ by more than `float32` can tell: it would lose positive values.
+    rows = rows.reshape(-1, rows.shape[-1]).astype(jnp.float64)
     return rows.T @ rows

@@ -15,6 +15,8 @@ soft-optimal one the minimum is the same; elsewhere it is weighted by other stat
 report has the weights.
 """
 
+import dataclasses
+import math
 from typing import Any
 
 import equinox as eqx
@@ -98,6 +100,15 @@ class PPO(AbstractInnerSolver):
     @property
     def steps_per_update(self) -> int:
         return self.num_envs * self.num_steps
+
+    def fitting(self, environment: AbstractWorld) -> "PPO":
+        """With batches as large, or a little less where they cannot be dealt evenly."""
+        num_envs = environment.num_envs
+        if num_envs is None:
+            return self
+        whole = self.num_minibatches // math.gcd(num_envs, self.num_minibatches)
+        num_steps = whole * max(1, self.steps_per_update // (num_envs * whole))
+        return dataclasses.replace(self, num_envs=num_envs, num_steps=num_steps)
 
     def init(
         self,
@@ -247,12 +258,13 @@ def ppo_for(environment: AbstractWorld, **settings: Any) -> PPO:
     """PPO with settings that suit the actions, where no others are given.
 
     Where they are choices, advantages are small beside the values of long episodes, and
-    had better lean on what was seen than on the critic.
+    had better lean on what was seen than on the critic. Where there is only one
+    number of environments, each takes more steps, so that a batch is as large.
     """
     if isinstance(environment.action_space, Discrete):
         usual = dict(learning_rate=1e-3, trace=0.98, critic_hidden=(64, 64))
         settings = usual | settings
-    return PPO(**settings)
+    return PPO(**settings).fitting(environment)
 
 
 def _init(solver: PPO, environment: Any, policy: Any, key: PRNGKeyArray) -> PPOState:

@@ -9,6 +9,8 @@ is drawn, so no experience is lost when the reward changes. States are those of 
 replay; like PPO's they do not carry the weight `gamma^t`.
 """
 
+import dataclasses
+import math
 from typing import Any
 
 import equinox as eqx
@@ -95,6 +97,20 @@ class SAC(AbstractInnerSolver):
     @property
     def steps_per_update(self) -> int:
         return self.num_envs
+
+    def fitting(self, environment: AbstractWorld) -> "SAC":
+        """With as much experience at first, for the report and in the replay."""
+        num_envs = environment.num_envs
+        if num_envs is None:
+            return self
+        steps = lambda number: math.ceil(number * self.num_envs / num_envs)
+        return dataclasses.replace(
+            self,
+            num_envs=num_envs,
+            capacity=num_envs * math.ceil(self.capacity / num_envs),
+            num_initial_steps=steps(self.num_initial_steps),
+            num_report_steps=steps(self.num_report_steps),
+        )
 
     def init(
         self,

@@ -254,7 +254,7 @@ def _plain_inner(config: Config, environment: AbstractWorld) -> AbstractInnerSol
         case "ppo":
             return ppo_for(environment)
         case "sac":
-            return SAC()
+            return SAC().fitting(environment)
         case "reinforce":
             return Reinforce(
                 baseline=RunningMean(), num_episodes=20, horizon=environment.horizon

@@ -181,6 +181,10 @@ def play(
         turns[taken & (over | cut)] += num_envs
         waiting = (waiting | cut) & ~over
         seen = fleet.go_on(stepped, over, starts, rng=rng)
+        left = turns < num_episodes
+        if left.any() and waiting[left].all():  # Or some would wait for ever.
+            fleet.begin(starts, rng=rng)
+            seen, waiting = fleet.observe(), np.zeros(num_envs, bool)
     assert actions is not None
     arrays = observations, actions, mask, terminated, rewards
     return Trajectories(*map(jnp.asarray, arrays))

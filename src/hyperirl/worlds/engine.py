@@ -52,6 +52,8 @@ class AbstractEngine(abc.ABC):
     name: str
     """For people."""
     facts: Facts
+    num_envs: int | None = None
+    """The only number there can be; None: any."""
 
     @abc.abstractmethod
     def start(self, num_envs: int, rules: Rules, *, key: PRNGKeyArray) -> Paused:

@@ -89,7 +89,7 @@ def _of_vector(
             "out to workers; give the id of an environment, or a function that makes "
             "one."
         )
-    stepper, name = VectorStepper(given), _name(given.spec, given)
+    stepper, name = VectorStepper(given), _name(given.spec or _first(given).spec, given)
     engine = Engine(name, lambda num_envs: stepper, num_envs=given.num_envs)
     horizon = _horizon(name, horizon, _limit(given), longest)
     return SteppedWorld(engine=engine, horizon=horizon)
@@ -218,12 +218,16 @@ def _name(spec: EnvSpec | None, environment: Any) -> str:
     return type(environment).__name__ if spec is None else spec.id
 
 
+def _first(environment: Any) -> Any:
+    """Of a vector of environments in this process, its first; any other as it is."""
+    return getattr(environment.unwrapped, "envs", [environment])[0]
+
+
 def _limit(environment: Any) -> int | None:
     """Where an environment is cut: by its spec, or by a wrapper that has none."""
     spec = environment.spec
     limits = [] if spec is None else [spec.max_episode_steps]
-    # A vector of environments in this process is cut where they are.
-    layer = getattr(environment.unwrapped, "envs", [environment])[0]
+    layer = _first(environment)
     while isinstance(layer, gymnasium.Wrapper):
         limits += [layer._max_episode_steps] if isinstance(layer, TimeLimit) else []
         layer = layer.env

@@ -55,6 +55,10 @@ class SteppedWorld(AbstractWorld):
         return True
 
     @property
+    def num_envs(self) -> int | None:
+        return self.engine.num_envs
+
+    @property
     def has_reward(self) -> bool:
         """It is recorded; it is no function of observation and action."""
         return True
