@@ -76,7 +76,13 @@ def learned(task: dict, rng):
         demonstrations=demos,
         venv=venv,
         gen_algo=PPO(
-            "MlpPolicy", venv, n_steps=256, seed=task["seed"], device="cpu", **learner
+            "MlpPolicy",
+            venv,
+            n_steps=256,
+            gamma=task["learner_discount"],
+            seed=task["seed"],
+            device="cpu",
+            **learner,
         ),
         reward_net=net,
         allow_variable_horizon=True,  # CartPole's episodes end when the pole falls.
@@ -96,15 +102,14 @@ def learned(task: dict, rng):
 
 
 NORM = {"normalize_input_layer": RunningNorm}
-# The settings of imitation's own tutorials, with rounds of 2,048 steps. There CartPole
-# has episodes of a fixed length.
+# The settings of imitation's own tutorials, with rounds of 2,048 steps. There the
+# discount is 0.95, and CartPole has episodes of a fixed length.
 ADVERSARIAL = {
     "gail": (
         {
             "batch_size": 64,
             "ent_coef": 0.0,
             "learning_rate": 4e-4,
-            "gamma": 0.95,
             "n_epochs": 5,
         },
         GAIL,
@@ -120,7 +125,6 @@ ADVERSARIAL = {
             "batch_size": 64,
             "ent_coef": 0.0,
             "learning_rate": 5e-4,
-            "gamma": 0.95,
             "clip_range": 0.1,
             "vf_coef": 0.1,
             "n_epochs": 5,

@@ -100,6 +100,7 @@ def result(python: Path, name: str, method: str, seed: int, args) -> dict:
             "seed": seed,
             "seconds": args.seconds,
             "discount": DISCOUNT,
+            "learner_discount": args.learner_discount,
             "train": written([parts.train, parts.valid], args.folder / "train.npz"),
             "test": written([parts.test], args.folder / "test.npz"),
         }
@@ -122,6 +123,9 @@ def main() -> None:
     parser.add_argument("--python", type=Path, required=True, metavar="PATH")
     parser.add_argument("--folder", type=Path, required=True, metavar="DIR")
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument(
+        "--learner-discount", type=float, default=0.95, help="of GAIL's and AIRL's PPO"
+    )
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument(
         "--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="M"
@@ -143,7 +147,12 @@ def main() -> None:
         head = f"{row['task']:9} {row['method']:9} seed {row['seed']}"
         print(f"{head}: NLL {nll}, return {own}, fresh policy {last}")
     if args.json is not None:
-        results = {"seconds": args.seconds, "discount": DISCOUNT, "rows": rows}
+        results = {
+            "seconds": args.seconds,
+            "discount": DISCOUNT,
+            "learner_discount": args.learner_discount,
+            "rows": rows,
+        }
         args.json.write_text(json.dumps(results) + "\n")
 
 

@@ -20,4 +20,5 @@ html_math_renderer = "mathml"
 html_show_copyright = False
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+highlight_language = "none"  # Of blocks that name none: most are commands.
 exclude_patterns = ["_build", "results"]
