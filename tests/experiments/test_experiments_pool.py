@@ -11,13 +11,14 @@ from hyperirl.experiments.pool import RETRIES, run_in_processes
 
 @pytest.fixture
 def run(tmp_path):
-    def run(cells, workers=2):
+    def run(cells, workers=2, modules=()):
         ended = {}
         run_in_processes(
             cells,
             tmp_path,
             workers=workers,
             on_done=lambda cell, reason: ended.setdefault(cell.id, []).append(reason),
+            modules=modules,
         )
         return ended
 
@@ -69,3 +70,16 @@ def test_results_say_what_they_cost_and_hold_no_nan(run, make_cell, tmp_path):
     result = cell.load(tmp_path)
     assert result["nan"] is None and result["peak_mb"] > 10
     assert result["provenance"]["versions"]["jax"]
+
+
+def test_modules_are_imported_before_a_cell_is_done(
+    run, make_cell, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    note = tmp_path / "registered"
+    (tmp_path / "my_envs.py").write_text(f"open({str(note)!r}, 'w').close()")
+    cell = make_cell(seed=1)
+    assert run([cell], modules=["my_envs"]) == {cell.id: [None]}
+    assert note.exists()
+    other = make_cell(seed=2)
+    assert "No module named 'nowhere'" in run([other], modules=["nowhere"])[other.id][0]

@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -236,3 +238,27 @@ def test_a_sweep_in_an_environment_of_ones_own(tmp_path, monkeypatch):
     )
     assert ended == [None]
     assert cell.load(tmp_path / "out")["config"]["env"] == env
+
+
+REGISTERING = """
+import gymnasium
+gymnasium.register(
+    "Mine-v0", "gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=500
+)
+"""
+
+
+@pytest.mark.slow
+def test_a_sweep_imports_what_the_user_names_where_it_learns(tmp_path):
+    """In processes of its own, as a user would: nothing is registered here."""
+    (tmp_path / "my_envs.py").write_text(REGISTERING)
+    said = "sweep --import my_envs --env gym:Mine-v0 --demos cartpole --method bc"
+    said += " --steps 1 --seeds 1 --agent-episodes 4 --policy-hidden 4 --out mine"
+    ended = subprocess.run(
+        [sys.executable, "-m", "hyperirl", *said.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert len(list((tmp_path / "mine/cells").iterdir())) == 1

@@ -4,7 +4,6 @@ A command is a frozen dataclass whose fields are its options and whose `run` doe
 """
 
 import contextlib
-import importlib
 import os
 import sys
 import warnings
@@ -19,6 +18,7 @@ from hyperirl.cli.compare import Compare
 from hyperirl.cli.demos import Demos
 from hyperirl.cli.evaluate import Evaluate
 from hyperirl.cli.export import Export
+from hyperirl.cli.importing import import_modules
 from hyperirl.cli.learn import Learn, Resume
 from hyperirl.cli.play import Play
 from hyperirl.cli.report import Report
@@ -91,7 +91,7 @@ def _run(args: Sequence[str] | None) -> None:
         print(f"hyperirl {metadata.version('hyperirl')}")
         return
     quiet = "--quiet" in args
-    args = _import_modules([word for word in args if word != "--quiet"])
+    args = import_modules([word for word in args if word != "--quiet"])
     if not args:
         print(_WELCOME)
         return
@@ -144,28 +144,3 @@ def _plain_warnings() -> Iterator[None]:
         yield
     finally:
         warnings.formatwarning = before
-
-
-def _import_modules(args: list[str]) -> list[str]:
-    """Imports what the user names by `--import`; returns the other arguments."""
-    others, names = [], []
-    words = iter(args)
-    for word in words:
-        option, equals, value = word.partition("=")
-        if option != "--import":
-            others.append(word)
-        else:
-            names.append(value if equals else next(words, ""))
-    if names:
-        sys.path.insert(0, os.getcwd())
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except (ImportError, ValueError) as error:
-            print(
-                f"hyperirl: Cannot import {name!r} ({error}); start the command in the "
-                "folder of that module, or install it.",
-                file=sys.stderr,
-            )
-            raise SystemExit(2) from None
-    return others

@@ -14,6 +14,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from hyperirl.cli.importing import imported
+
 if TYPE_CHECKING:
     from hyperirl.experiments.cell import Cell
 
@@ -66,10 +68,13 @@ def cell_runner(
                     on_done=on_done,
                     trusted=trusted,
                     say=progress.say,
+                    modules=imported.get(),
                 )
             else:
                 many = 1 if alone else workers or default_workers()
-                run_in_processes(cells, out, workers=many, on_done=on_done)
+                run_in_processes(
+                    cells, out, workers=many, on_done=on_done, modules=imported.get()
+                )
         return failed
 
     return run

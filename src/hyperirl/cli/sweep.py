@@ -4,7 +4,7 @@ import dataclasses
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -36,6 +36,9 @@ class Sweep:
     """A file of demonstrations, or the name of bundled ones; those of the environment
     by default."""
     options: Settings = Options()
+    horizon: Maybe[int] = None
+    """After how many steps episodes of an environment of Gymnasium's are cut; by
+    default as it says."""
     set: Annotated[
         tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="FIELD=V,V")
     ] = ()
@@ -60,8 +63,9 @@ class Sweep:
         from hyperirl.experiments.sweep import sweep_cells
 
         preset = "paper" if self.paper else "tuned"
-        shared = {"env": self.env}
+        shared: dict[str, Any] = {"env": self.env}
         shared |= {} if self.demos is None else {"demos": self.demos}
+        shared |= {} if self.horizon is None else {"horizon": self.horizon}
         cells = sweep_cells(shared, self.options, self.set, self.seeds, preset)
         done = finished(cells, self.out)
         left = [cell for cell in cells if cell.id not in done]

@@ -13,7 +13,7 @@ import contextlib
 import os
 import secrets
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ def run_on_ray(
     on_done: OnDone,
     trusted: bool = False,
     say: Callable[[str], None] = print,
+    modules: Sequence[str] = (),
 ) -> None:
     """Does the cells; like `run_in_processes`.
 
@@ -43,12 +44,14 @@ def run_on_ray(
         on_done: Called with the cell, and with the reason if it was given up.
         trusted: Whether the cluster at the address may run code here.
         say: Called with what was opened, in a sentence.
+        modules: That a task imports first: they register environments.
     """
     check_trusted(address, trusted)
     with running(address, say) as ray:
         # `max_calls`: a fresh process for each cell, so its peak memory is its own.
         task = ray.remote(max_retries=RETRIES, max_calls=1, num_cpus=1)(_perform)
-        cells = {task.remote(cell.to_json(), str(out)): cell for cell in cells}
+        begin = lambda cell: task.remote(cell.to_json(), str(out), tuple(modules))
+        cells = {begin(cell): cell for cell in cells}
         waiting = list(cells)
         while waiting:
             (done,), waiting = ray.wait(waiting, num_returns=1)
@@ -119,8 +122,8 @@ def _reachable(opened: list[Listening] | None) -> bool:
     return any(not socket.local for socket in opened or [])
 
 
-def _perform(cell: str, out: str) -> dict[str, Any]:
-    return perform(Cell.from_json(cell), Path(out))
+def _perform(cell: str, out: str, modules: Sequence[str]) -> dict[str, Any]:
+    return perform(Cell.from_json(cell), Path(out), modules)
 
 
 def _outcome(ray: Any, done: Any, cell: Cell, out: Path) -> str | None:

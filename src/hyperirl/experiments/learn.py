@@ -38,7 +38,7 @@ _COLUMNS = (
     "true_return rank_corr inner_gap snr damping certificate effective_dimension "
     "agent_episodes"
 ).split()
-_NOT_OPTIONS = ("env", "demos")
+_NOT_OPTIONS = ("env", "demos", "horizon")
 
 
 def learning(
@@ -53,8 +53,8 @@ def learning(
 
     Args:
         experiment: Whose cell.
-        config: `env`, perhaps `demos`, and the fields of `Options` that are said. An
-            `env` that is `module:name` is imported where the cell is done.
+        config: `env`, perhaps `demos` and `horizon`, and the fields of `Options` that
+            are said. An `env` that is `module:name` is imported where the cell is done.
         preset: `tuned`, or `paper` for the settings of the paper's authors.
         evaluation: `budget` and `seeds` of the fresh policies, if it is evaluated.
         expert: The cell that made the demonstrations, if it was one; of the same
@@ -76,7 +76,8 @@ def said_in(settings: Mapping[str, Any]) -> Options:
 
 def settled(settings: Mapping[str, Any]) -> Config:
     """The complete config of a cell that learns, but for its demonstrations."""
-    task = as_task(settings["config"]["env"])
+    config = settings["config"]
+    task = as_task(config["env"], horizon=config.get("horizon"))
     return complete(said_in(settings), task, paper=settings["preset"] == "paper")
 
 
@@ -90,7 +91,13 @@ def prepared(settings: Mapping[str, Any], demos: str | Path | None = None) -> Se
     config = settings["config"]
     source = config.get("demos") if demos is None else demos
     paper = settings["preset"] == "paper"
-    return set_up(config["env"], source, said_in(settings), paper=paper)
+    return set_up(
+        config["env"],
+        source,
+        said_in(settings),
+        paper=paper,
+        horizon=config.get("horizon"),
+    )
 
 
 def run(settings: Mapping[str, Any], folder: Path) -> Result:

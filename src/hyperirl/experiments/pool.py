@@ -28,7 +28,12 @@ def default_workers() -> int:
 
 
 def run_in_processes(
-    cells: Iterable[Cell], out: Path, *, workers: int, on_done: OnDone
+    cells: Iterable[Cell],
+    out: Path,
+    *,
+    workers: int,
+    on_done: OnDone,
+    modules: Sequence[str] = (),
 ) -> None:
     """Does the cells; `on_done` is called after each, in the order they end.
 
@@ -37,8 +42,10 @@ def run_in_processes(
         out: The folder of all experiments.
         workers: Processes at a time.
         on_done: Called with the cell, and with the reason if it was given up.
+        modules: That a process imports first: they register environments.
     """
-    pool = _Processes(out, threads=max(1, (os.cpu_count() or 1) // workers))
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    pool = _Processes(out, threads, modules)
     cells = list(cells)
     with ThreadPoolExecutor(workers) as executor:
         futures = {executor.submit(pool.run, cell): cell for cell in cells}
@@ -57,8 +64,8 @@ def run_in_processes(
 class _Processes:
     """The processes that are running now."""
 
-    def __init__(self, out: Path, threads: int):
-        self._out = out
+    def __init__(self, out: Path, threads: int, modules: Sequence[str]):
+        self._out, self._modules = out, modules
         self._environment = os.environ | _limits(threads)
         self._running: set[subprocess.Popen] = set()
         self._stopped = threading.Event()
@@ -80,7 +87,8 @@ class _Processes:
         return _last_line(log) or f"the process ended with code {code}"
 
     def _run_once(self, cell: Cell, log: Path) -> int:
-        command = [sys.executable, "-m", "hyperirl.experiments.worker", str(self._out)]
+        program = [sys.executable, "-m", "hyperirl.experiments.worker"]
+        command = [*program, str(self._out), *self._modules]
         with self._lock, open(log, "a") as lines:
             if self._stopped.is_set():
                 return 1

@@ -22,7 +22,8 @@ def sweep_cells(
     """The cells of a sweep.
 
     Args:
-        shared: The `env` of all runs, and their `demos` if these are not the task's.
+        shared: The `env` of all runs, their `demos` if these are not the task's, and
+            their `horizon` if that was said.
         said: What else all runs share.
         choices: Such as `learning_rate=1e-2,3e-2`: a field, and values to try.
         seeds: Of each combination, counted from the one that was said.

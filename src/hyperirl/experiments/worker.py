@@ -1,4 +1,4 @@
-"""The process that does one cell: `python -m hyperirl.experiments.worker OUT`.
+"""The process that does a cell: `python -m hyperirl.experiments.worker OUT MODULES`.
 
 The cell is a line of JSON on the standard input, which stays open as long as whoever
 started the process lives. When it closes, the process ends: nothing works on unseen.
@@ -11,7 +11,7 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,21 @@ from hyperirl.runs.provenance import provenance
 REFUSED = 2  # The exit code of a cell that would fail again.
 
 
-def perform(cell: Cell, out: Path) -> Result:
-    """Does the work of a cell, and saves its result unless that is there already."""
+def perform(cell: Cell, out: Path, modules: Sequence[str] = ()) -> Result:
+    """Does the work of a cell, and saves its result unless that is there already.
+
+    Args:
+        cell: What to do.
+        out: The folder of all experiments.
+        modules: To import first, by the word of the user and never of a file. They may
+            be in the folder the program was started in.
+    """
     if (found := cell.load(out)) is not None:
         return found
+    if modules and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    for name in modules:
+        importlib.import_module(name)
     began = time.monotonic()
     folder = cell.work_folder(out)
     result = importlib.import_module(cell.kind).run(dict(cell.settings), folder)
@@ -77,7 +88,7 @@ def main() -> None:
     cell = Cell.from_json(sys.stdin.readline())
     _end_with_parent()
     try:
-        perform(cell, Path(sys.argv[1]))
+        perform(cell, Path(sys.argv[1]), sys.argv[2:])
     except ValueError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         raise SystemExit(REFUSED) from error
