@@ -110,3 +110,15 @@ def test_summary_of_demos_about_which_nothing_is_known(flat):
 
 def test_demos_error_is_a_value_error():
     assert issubclass(DemosError, ValueError)
+
+
+def test_an_expert_of_a_robot_sees_normalized_inputs():
+    """Hopper's expert had half the return without it."""
+    task = tasks.as_task("gym:InvertedPendulum-v5")
+    effort = demos.Effort(num_updates=1, num_envs=8)
+    expert = demos.soft_optimal_expert(
+        task, problem(0.1, 0.99), effort=effort, key=jr.key(0)
+    )
+    angular_velocity = 3  # The largest of its four numbers.
+    scale = expert.policy.normalizer.scale  # pyright: ignore
+    assert scale[angular_velocity] > 5 * scale[0]

@@ -66,3 +66,14 @@ def test_an_environment_is_a_task_called_like_its_class():
     task = tasks.as_task(CartPole())
     assert task.name == "CartPole" and task.demos is None
     assert tasks.as_task(task) is task
+
+
+@pytest.mark.parametrize(
+    ("name", "reward"),
+    [("gym:InvertedPendulum-v5", "polynomial"), ("gym:CartPole-v1", "mlp")],
+)
+def test_robots_have_settings_of_their_own(name, reward):
+    """A reward that is a network lets a robot stand still."""
+    config = complete(Options(), tasks.as_task(name))
+    assert config.reward == reward
+    assert config.adaptive == (reward == "mlp")
