@@ -65,6 +65,8 @@ def test_an_evaluation_is_the_one_that_was_asked_for(monkeypatch, capsys):
         "seeds": 3,
         "budget": 9000,
         "transfer": False,
+        "workers": None,
+        "ray": False,
     }
     assert str(asked["run"]) == "runs/first"
     assert json.loads(capsys.readouterr().out) == {}
