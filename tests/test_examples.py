@@ -149,7 +149,7 @@ def test_a_change_of_the_dynamics(learned, monkeypatch):
 def test_many_runs(tmp_path, monkeypatch):
     """All of it but the processes, which have their own tests."""
 
-    def run_here(cells, out, *, workers, on_done):
+    def run_here(cells, out, *, workers, on_done, **others):
         assert workers == 2
         for cell in cells:
             perform(cell, out)
