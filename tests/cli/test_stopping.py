@@ -1,7 +1,8 @@
 """Stopping a command: at once where nothing is lost, else after saving.
 
 The program loads the module alone, without JAX, so that it starts in no time. It works
-in C, where Python does not look at signals: as while a program is compiled.
+in C, where Python does not look at signals: as while a program is compiled. Saving
+takes as long, so it does not matter whether the signal comes before the work begins.
 """
 
 import signal
@@ -21,15 +22,16 @@ work = lambda rounds: hashlib.pbkdf2_hmac("sha256", b"", b"", rounds)
 began = time.monotonic()
 work(50_000)
 second = int(50_000 / (time.monotonic() - began))
-try:
-    with stopping.Stopping("Go on: resume") as stop:
-        stop.unsaved = sys.argv[2] == "unsaved"
+with stopping.Stopping("Go on: resume") as stop:
+    stop.unsaved = sys.argv[2] == "unsaved"
+    try:
         print("ready", flush=True)
         work(int(float(sys.argv[3]) * second))
         time.sleep(60)
-except KeyboardInterrupt:
-    print("saved", flush=True)
-    sys.exit(130)
+    except KeyboardInterrupt:
+        work(int(float(sys.argv[3]) * second))
+        print("saved", flush=True)
+        sys.exit(130)
 """
 
 

@@ -19,7 +19,8 @@ def write_bytes(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        error.filename, error.filename2 = str(path), None
+        raise
     finally:
         with contextlib.suppress(OSError):  # The folder may be gone.
             temporary.unlink(missing_ok=True)
