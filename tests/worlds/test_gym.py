@@ -196,6 +196,8 @@ def test_episodes_are_cut_where_a_wrapper_or_the_spec_says(given, horizon):
         played = rollout(world, policy_of(world), 2, key=KEY)
         assert played.lengths.tolist() == [horizon, horizon]
     assert make_world(given, horizon=3).horizon == 3
+    with pytest.raises(ValueError, match=f"cuts its episodes after {horizon} steps"):
+        make_world(given, horizon=horizon + 1)
 
 
 def test_demonstrations_say_where_episodes_are_cut_if_nothing_else_does():

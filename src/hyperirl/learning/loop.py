@@ -5,6 +5,7 @@ checkpoint depends on the checkpoint alone, so a run that was killed and resumed
 with the same arrays as one that was not; unless it is timed, and the clock decides.
 """
 
+import collections
 import contextlib
 import dataclasses
 import time
@@ -20,7 +21,7 @@ from hyperirl.cloning import clone, mean_nll
 from hyperirl.learning.config import Config, shown_steps
 from hyperirl.learning.looking import Look
 from hyperirl.learning.result import Result
-from hyperirl.learning.settling import has_settled
+from hyperirl.learning.settling import WINDOW, has_settled
 from hyperirl.learning.setup import (
     Setup,
     make_learner,
@@ -65,18 +66,20 @@ def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Re
     config = setup.config
     learner, look, floor = make_learner(setup), _look(setup), _floor(setup)
     state = init(learner, setup.reward, setup.policy, config.agent_episodes)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []  # Held only where no folder holds them.
+    last: dict[str, Any] = {}
+    recent = collections.deque[float | None](maxlen=2 * WINDOW)
     if folder is not None:
         state, step = folder.load_checkpoint(state) or (state, 0)
         folder.truncate_metrics(step)  # What came after it is done again.
-        rows = folder.metrics()
-    before = rows[-1] if rows else {}
-    start = time.monotonic() - (before.get("seconds") or 0.0)
-    learned = before.get("learned_seconds") or 0.0
+        for last in folder.metrics():
+            recent.append(last["nll_valid"])
+    start = time.monotonic() - (last.get("seconds") or 0.0)
+    learned = last.get("learned_seconds") or 0.0
     compiled: set[int] = set()  # Numbers of trajectories; each is another program.
     try:
         while (done := _share_done(config, int(state.step), learned)) < 1:
-            if config.until_settled and has_settled([r["nll_valid"] for r in rows]):
+            if config.until_settled and has_settled(recent):
                 break
             began, episodes = time.monotonic(), int(state.agent_episodes)
             before = state.reward
@@ -91,8 +94,10 @@ def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Re
             compiled.add(episodes)
             now_done = _share_done(config, int(state.step), learned)
             row = as_row(found, LoopMetrics(took, seconds, learned, now_done, floor))
-            rows.append(row)
-            if folder is not None:
+            recent.append(row["nll_valid"])
+            if folder is None:
+                rows.append(row)
+            else:
                 folder.append_metrics(row)
             if on_step is not None:
                 on_step(row)
@@ -104,6 +109,7 @@ def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Re
         raise Stopped(_save(setup, folder, state)) from None
     _save(setup, folder, state)
     reward = standing_alone(setup, state.best.reward)
+    rows = rows if folder is None else folder.metrics()
     return Result(
         reward, state.best.policy, config, rows, setup.task, setup.demos, folder
     )

@@ -121,6 +121,11 @@ def _horizon(
             f"`horizon` is the number of steps after which episodes are cut, got "
             f"{horizon}; give 1 or more."
         )
+    if horizon is not None and limit is not None and horizon > limit:
+        raise ValueError(
+            f"`horizon` is {horizon}, and {name} cuts its episodes after {limit} steps "
+            "itself; give that or less, or an environment with a longer limit."
+        )
     known = limit if horizon is None else horizon
     if known is not None:
         return known

@@ -2,6 +2,9 @@
 
 Each replaces the reward of every step by the learned one, and keeps the true one as
 `original_env_rew` in the infos, the name that `imitation` uses.
+
+`VecEnvRewardWrapper(venv, reward)` wraps a vector environment of Stable-Baselines3. It
+is imported only when it is asked for, because it needs that library.
 """
 
 from typing import TYPE_CHECKING, Any
