@@ -24,13 +24,18 @@ import hyperirl as hi
 from hyperirl.cloning import mean_nll
 from hyperirl.demos.splitting import deal_out, split_demos
 from hyperirl.evaluation.fresh import FreshTraining, policies_like, train_fresh
+from hyperirl.evaluation.ranking import (
+    rank_correlation,
+    ranking_set,
+    untrained_control,
+)
 from hyperirl.problem import problem
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import returns
 
 _EPISODES = 32  # That a policy is judged by.
 _SHOWN = 0.7  # Share of the episodes that start in demonstrated states, as usual.
-_HARD = 1e-6  # The temperature of a learner that knows none, and no demonstrations.
+_HARD = 1e-6  # The temperature of a learner that knows none.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,14 +56,16 @@ class Robots:
     """Outer steps; as usual for the task by default."""
     budget: int = 2_000_000
     """Environment steps of a policy trained from scratch."""
+    keep: Path | None = None
+    """A folder for the rewards and policies that were learned."""
     json: Path = Path("docs/results/robots.json")
 
     def run(self) -> None:
         """All rows, one after the other."""
         for seed in range(self.first_seed, self.first_seed + self.seeds):
-            seconds = None
+            case, seconds = Case(self, seed), None
             for method in self.methods:
-                row = self.row(method, seed, seconds)
+                row = case.row(method, seconds)
                 seconds = row.get("learning_seconds", seconds)
                 self.add(row)
 
@@ -69,92 +76,126 @@ class Robots:
         self.json.write_text(json.dumps([*rows, row], indent=1) + "\n")
         print(json.dumps(row), flush=True)
 
-    def row(self, method: str, seed: int, seconds: float | None) -> dict[str, Any]:
-        """One method with one seed; ML-IRL has the time of the one before it."""
-        world = hi.worlds.make_world(f"gym:{self.env}")
-        known = hi.demos.load(self.demos)
+
+class Case:
+    """One seed: its demonstrations, dealt out, and a clone of them."""
+
+    def __init__(self, asked: Robots, seed: int):
+        self.asked, self.seed = asked, seed
+        self.world = hi.worlds.make_world(f"gym:{asked.env}")
+        known = hi.demos.load(asked.demos)
         order = np.random.default_rng(seed).permutation(known.num_episodes)
-        count = next(
-            n for n in range(3, 1000) if len(deal_out(n, seed)[0]) >= self.train
-        )
-        demos, rest = known[order[:count]], known[order[count:]]
-        parts, began = split_demos(demos, seed), time.monotonic()
-        row: dict[str, Any] = {
-            "env": self.env,
+        enough = lambda n: len(deal_out(n, seed)[0]) >= asked.train
+        count = next(n for n in range(3, known.num_episodes) if enough(n))
+        self.demos, rest = known[order[:count]], known[order[count:]]
+        self.train = split_demos(self.demos, seed).train
+        self.test = rest.trajectories
+        self.clone = self.learn("bc").policy
+        self.about: dict[str, Any] = {
+            "env": asked.env,
             "expert": known.provenance.expert,
             "expert_return": mean(
                 returns(known.trajectories, known.trajectories.rewards)
             ),
-            "train": parts.train.num_episodes,
-            "method": method,
+            "train": self.train.num_episodes,
             "seed": seed,
-            "temperature": self.temperature,
-            "budget": self.budget,
+            "temperature": asked.temperature,
+            "budget": asked.budget,
             "machine": f"{platform.machine()}, Python {platform.python_version()}",
-            "steps_of_a_test_episode": mean(rest.trajectories.lengths),
+            "steps_of_a_test_episode": mean(self.test.lengths),
         }
         if rest.expert_nll is not None:
-            row["floor"] = mean(rest.expert_nll)
-        if method == "true":
-            policy = hi.learn(
-                f"gym:{self.env}", demos, "bc", seed=seed, progress=False
-            ).policy
-            judge = {"fresh": (world.reward, self.temperature, _SHOWN)}
-        else:
-            timed = {"time": seconds} if method == "ml-irl" and seconds else {}
-            steps = {} if self.steps is None or timed else {"steps": self.steps}
-            result = hi.learn(
-                f"gym:{self.env}",
-                demos,
-                method,
-                seed=seed,
-                progress=False,
-                temperature=self.temperature,
-                **timed,
-                **steps,
-            )
-            policy, rows = result.policy, result.metrics
-            row |= {"learning_seconds": time.monotonic() - began}
-            row |= self.judged("loop", world, policy, rest.trajectories, seed)
-            judge = {}
-            if method != "bc":
-                last = rows[-1]
-                row |= {
-                    "outer_steps": len(rows),
-                    "seconds_a_step": float(
-                        np.median([r["step_seconds"] for r in rows])
-                    ),
-                    "in_loop_return": mean([r["true_return"] for r in rows[-10:]]),
-                    "rank_corr": last.get("rank_corr"),
-                    "rank_corr_per_step": last.get("rank_corr_per_step"),
-                }
-                reward = result.reward
-                judge = {
-                    "fresh": (reward.soft, self.temperature, _SHOWN),
-                    "hard": (reward, _HARD, 0.0),
-                }
-        for name, (reward, temperature, shown) in judge.items():
-            training = FreshTraining(self.budget, demo_starts=shown, num_checks=10)
-            fresh = train_fresh(
-                world,
-                reward,
-                problem(temperature, 0.99),
-                rest.trajectories,
-                key=jr.key(100 + seed),
-                starts=parts.train.trajectories,
-                training=training,
-                policy_for=policies_like(policy),
-            )
-            row |= self.judged(name, world, fresh.policy, rest.trajectories, seed)
-            row[f"{name}_curve"] = [round(x, 1) for x in fresh.curve.env_return]
-        return row | {"seconds": time.monotonic() - began}
+            self.about["floor"] = mean(rest.expert_nll)
 
-    def judged(self, name, world, policy, test, seed: int) -> dict[str, float]:
+    def learn(self, method: str, **said: Any) -> hi.Result:
+        """From the demonstrations of this case."""
+        return hi.learn(
+            f"gym:{self.asked.env}",
+            self.demos,
+            method,
+            seed=self.seed,
+            progress=False,
+            temperature=self.asked.temperature,
+            **said,
+        )
+
+    def row(self, method: str, seconds: float | None) -> dict[str, Any]:
+        """What a method learns; ML-IRL has the time of the one before it."""
+        began, used = time.monotonic(), time.process_time()
+        row = self.about | {"method": method}
+        if method == "bc":
+            return row | self.judged("loop", self.clone)
+        if method == "true":
+            row |= self.retrained("fresh", self.world.reward, _SHOWN)
+            row |= self.retrained("hard", self.world.reward, 0.0)
+        else:
+            timed = method == "ml-irl" and seconds is not None
+            steps = {} if self.asked.steps is None else {"steps": self.asked.steps}
+            result = self.learn(method, **({"time": seconds} if timed else steps))
+            row |= {
+                "learning_seconds": time.monotonic() - began,
+                "learning_processor_seconds": time.process_time() - used,
+            }
+            row |= self.learned(result)
+            self.keep(method, result)
+            row |= self.judged("loop", result.policy)
+            row |= self.retrained("fresh", result.reward.soft, _SHOWN)
+            row |= self.retrained("hard", result.reward, 0.0)
+        return row | {
+            "seconds": time.monotonic() - began,
+            "processor_seconds": time.process_time() - used,
+        }
+
+    def learned(self, result: hi.Result) -> dict[str, Any]:
+        """What the run itself says, and how its reward ranks trajectories."""
+        key, rows = jr.key(1000 + self.seed), result.metrics
+        shown = ranking_set(self.world, self.clone, key=key).trajectories
+        ranked = rank_correlation(result.reward, shown)
+        control = untrained_control(result.reward.soft, shown, key=key)
+        return {
+            "outer_steps": len(rows),
+            "seconds_a_step": float(np.median([r["step_seconds"] for r in rows])),
+            "in_loop_return": mean([r["true_return"] for r in rows[-10:]]),
+            "rank_corr": float(ranked.total),
+            "rank_corr_per_step": float(ranked.per_step),
+            "untrained_rank_corr": float(control.total),
+            "untrained_rank_corr_per_step": float(control.per_step),
+        }
+
+    def keep(self, method: str, result: hi.Result) -> None:
+        """Writes the reward and the policy, if that was asked for."""
+        if self.asked.keep is not None:
+            name = f"{self.asked.env}-{self.asked.demos.stem}-{self.asked.train}"
+            result.save(self.asked.keep / f"{name}-{method}-{self.seed}")
+
+    def retrained(self, name: str, reward: Any, shown: float) -> dict[str, Any]:
+        """A policy from scratch on a frozen reward.
+
+        Some of its episodes start in demonstrated states; or none does, and then it is
+        trained without entropy, as other libraries would.
+        """
+        training = FreshTraining(self.asked.budget, demo_starts=shown, num_checks=10)
+        temperature = self.asked.temperature if shown else _HARD
+        fresh = train_fresh(
+            self.world,
+            reward,
+            problem(temperature, 0.99),
+            self.test,
+            key=jr.key(100 + self.seed),
+            starts=self.train.trajectories,
+            training=training,
+            policy_for=policies_like(self.clone),
+        )
+        curve = [round(x, 1) for x in fresh.curve.env_return]
+        return self.judged(name, fresh.policy) | {f"{name}_curve": curve}
+
+    def judged(self, name: str, policy: Any) -> dict[str, float]:
         """A policy's own return, and how likely it makes the test episodes."""
-        played = rollout(world, policy, _EPISODES, key=jr.key(seed))
+        played = rollout(self.world, policy, _EPISODES, key=jr.key(self.seed))
         return {
             f"{name}_return": mean(returns(played, played.rewards)),
-            f"{name}_nll": float(mean_nll(policy, test)),
+            f"{name}_steps": mean(played.lengths),
+            f"{name}_nll": mean(mean_nll(policy, self.test)),
         }
 
 
