@@ -56,6 +56,8 @@ class Robots:
     """Outer steps; as usual for the task by default."""
     budget: int = 2_000_000
     """Environment steps of a policy trained from scratch."""
+    hard: bool = True
+    """Whether one is also trained as other libraries would."""
     keep: Path | None = None
     """A folder for the rewards and policies that were learned."""
     json: Path = Path("docs/results/robots.json")
@@ -126,8 +128,7 @@ class Case:
         if method == "bc":
             return row | self.judged("loop", self.clone)
         if method == "true":
-            row |= self.retrained("fresh", self.world.reward, _SHOWN)
-            row |= self.retrained("hard", self.world.reward, 0.0)
+            row |= self.retrained(self.world.reward, self.world.reward)
         else:
             timed = method == "ml-irl" and seconds is not None
             steps = {} if self.asked.steps is None else {"steps": self.asked.steps}
@@ -139,8 +140,7 @@ class Case:
             row |= self.learned(result)
             self.keep(method, result)
             row |= self.judged("loop", result.policy)
-            row |= self.retrained("fresh", result.reward.soft, _SHOWN)
-            row |= self.retrained("hard", result.reward, 0.0)
+            row |= self.retrained(result.reward.soft, result.reward)
         return row | {
             "seconds": time.monotonic() - began,
             "processor_seconds": time.process_time() - used,
@@ -168,14 +168,22 @@ class Case:
             name = f"{self.asked.env}-{self.asked.demos.stem}-{self.asked.train}"
             result.save(self.asked.keep / f"{name}-{method}-{self.seed}")
 
-    def retrained(self, name: str, reward: Any, shown: float) -> dict[str, Any]:
-        """A policy from scratch on a frozen reward.
+    def retrained(self, soft: Any, alone: Any) -> dict[str, Any]:
+        """Policies from scratch on a frozen reward.
 
-        Some of its episodes start in demonstrated states; or none does, and then it is
-        trained without entropy, as other libraries would.
+        One has its entropy, and some of its episodes start in demonstrated states. The
+        other has neither, as in other libraries.
         """
+        found = self.trained("fresh", soft, self.asked.temperature, _SHOWN)
+        if self.asked.hard:
+            found |= self.trained("hard", alone, _HARD, 0.0)
+        return found
+
+    def trained(
+        self, name: str, reward: Any, temperature: float, shown: float
+    ) -> dict[str, Any]:
+        """A policy from scratch, and what it is worth."""
         training = FreshTraining(self.asked.budget, demo_starts=shown, num_checks=10)
-        temperature = self.asked.temperature if shown else _HARD
         fresh = train_fresh(
             self.world,
             reward,
