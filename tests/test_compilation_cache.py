@@ -44,27 +44,28 @@ def entries(home):
     return {file.name: file for file in (home / "hyperirl" / "xla").glob("*-cache")}
 
 
-@pytest.mark.parametrize("words", [[], ["jax first"]], ids=str)
-def test_programs_from_the_cache_raise_no_false_alarm(tmp_path, words):
-    assert said(start(tmp_path, *words)) == ""
-    before = entries(tmp_path)
-    assert before
-    assert said(start(tmp_path, *words)) == ""
-    assert entries(tmp_path).keys() == before.keys()  # They were used.
-
-
-def test_a_damaged_cache_gets_one_sentence_and_is_mended(tmp_path):
-    assert said(start(tmp_path)) == ""
-    for place, file in enumerate(entries(tmp_path).values()):
-        content = file.read_bytes()
-        file.write_bytes(content[: len(content) // 2] if place % 2 else b"nonsense")
-    errors = said(start(tmp_path))
-    assert errors.count("\n") == 1 and "compiled again and replaced" in errors
-    assert said(start(tmp_path)) == ""
-
-
-def test_two_first_starts_at_once_work(tmp_path):
-    processes = [start(tmp_path) for _ in range(2)]
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """Where two processes started at once, for the first time."""
+    home = tmp_path_factory.mktemp("filled")
+    processes = [start(home) for _ in range(2)]
     for errors in map(said, processes):
         assert errors == "" or "compiled again and replaced" in errors
-    assert said(start(tmp_path)) == ""
+    return home
+
+
+@pytest.mark.parametrize("words", [[], ["jax first"]], ids=str)
+def test_programs_from_the_cache_raise_no_false_alarm(filled, words):
+    before = entries(filled)
+    assert before
+    assert said(start(filled, *words)) == ""
+    assert entries(filled).keys() == before.keys()  # They were used.
+
+
+def test_a_damaged_cache_gets_one_sentence_and_is_mended(filled):
+    for place, file in enumerate(entries(filled).values()):
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2] if place % 2 else b"nonsense")
+    errors = said(start(filled))
+    assert errors.count("\n") == 1 and "compiled again and replaced" in errors
+    assert said(start(filled)) == ""

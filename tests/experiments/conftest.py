@@ -13,10 +13,9 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(autouse=True)
 def worker_environment(monkeypatch):
-    """Workers find the cells of the tests, and leave nothing in the user's cache."""
+    """Workers find the cells of the tests."""
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", path)
-    monkeypatch.setenv("JAX_ENABLE_COMPILATION_CACHE", "false")
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def make_cell():
 def first_start():
     """Waits until a cell has been started, and returns the id of its process."""
 
-    def wait(cell: Cell, out: Path, seconds: float = 60) -> int:
+    def wait(cell: Cell, out: Path, seconds: float = 300) -> int:
         journal = cell.work_folder(out) / "journal"
         for _ in range(int(seconds * 20)):
             if journal.exists() and journal.read_text().endswith("\n"):

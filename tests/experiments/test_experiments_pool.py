@@ -33,7 +33,7 @@ def test_a_killed_worker_is_replaced_and_every_cell_counts_once(
     run, make_cell, first_start, tmp_path
 ):
     """SIGKILL, in the middle of its work."""
-    victim = make_cell(seed=0, seconds=3)
+    victim = make_cell(seed=0, seconds=60)
     cells = [victim, *(make_cell(seed=seed) for seed in (1, 2))]
     killer = threading.Thread(
         target=lambda: os.kill(first_start(victim, tmp_path), signal.SIGKILL)

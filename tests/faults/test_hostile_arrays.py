@@ -21,7 +21,7 @@ others = pytest.mark.parametrize("loader", OTHERS, ids=named)
 
 def refused(loader, path) -> bool:
     """Whether the file is refused, in one sentence, soon, and with little memory."""
-    began = time.monotonic()
+    began = time.thread_time()
     tracemalloc.start()
     try:
         loader.read(path)
@@ -35,7 +35,7 @@ def refused(loader, path) -> bool:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 2**22 + 20 * path.stat().st_size
-        assert time.monotonic() - began < 10
+        assert time.thread_time() - began < 10  # However busy the machine is.
     return False
 
 

@@ -1,18 +1,22 @@
 """Gymnasium's environments through the front door."""
 
-import subprocess
+import contextvars
 import sys
 import textwrap
 
 import gymnasium
+import jax.random as jr
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import hyperirl as hi
-from hyperirl.learning import reopen, set_up
-from hyperirl.learning.given import Given
+from hyperirl.cli import main
+from hyperirl.evaluation import FreshTraining, fresh
+from hyperirl.learning import create_folder, reopen, set_up
 from hyperirl.options import Options
+from hyperirl.rollout import rollout
+from hyperirl.runs import RunFolder
 
 SMALL = dict(
     steps=2,
@@ -22,9 +26,6 @@ SMALL = dict(
     progress=False,
     inner=hi.inner.PPO(num_envs=4, num_steps=16, num_minibatches=2),
 )
-
-
-SLOW = pytest.mark.slow
 
 
 def short():
@@ -99,33 +100,28 @@ def test_what_cannot_be_used_gets_one_sentence(shown):
         hi.learn("cartpole", horizon=20)
 
 
-def several(mode):
-    return SyncVectorEnv([short] * 3, autoreset_mode=mode)
+def several(count, mode):
+    return SyncVectorEnv([short] * count, autoreset_mode=mode)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda: several(AutoresetMode.NEXT_STEP), id="next step"),
-        pytest.param(
-            lambda: several(AutoresetMode.SAME_STEP), id="same step", marks=SLOW
-        ),
-        pytest.param(
-            lambda: several(AutoresetMode.DISABLED), id="disabled", marks=SLOW
-        ),
-        pytest.param(
-            lambda: gymnasium.make_vec("CartPole-v1", num_envs=8), id="id", marks=SLOW
-        ),
-    ],
-)
-def test_a_vector_environment_is_a_task(make, shown):
-    """The solvers take as many environments as it has, also to judge a reward."""
-    small = {name: said for name, said in SMALL.items() if name != "inner"}
-    learned = hi.learn(make(), shown, **small)
+def test_solvers_take_as_many_environments_as_a_vector_environment_has(shown):
+    """To learn, and to judge a reward; else they ask for more than there are."""
+    setups = [
+        set_up(several(3, mode), shown, Options(inner=solver, average=1))
+        for mode in AutoresetMode
+        for solver in ("ppo", "sac")
+    ]
+    assert [setup.inner.num_envs for setup in setups] == [3] * 6
+    judge = lambda setup: fresh._solver(setup.environment, FreshTraining(), 0.0, 1.0)
+    assert [judge(setup).num_envs for setup in setups] == [3] * 6
+
+
+def test_a_vector_environment_is_a_task(shown):
+    """How it restarts is the world's business, which has its own tests."""
+    learned = hi.learn(several(4, AutoresetMode.NEXT_STEP), shown, **SMALL)
     assert learned.config.env == "CartPole-v1"
     assert [row["skipped"] for row in learned.metrics] == [0, 0]
-    found = hi.evaluate(learned, seeds=1, budget=8192, progress=False)
-    assert 1 <= found["env_return"]["mean"] <= learned.task.environment.horizon
+    assert 1 <= learned.metrics[-1]["true_return"] <= 20
 
 
 def unlimited():
@@ -139,12 +135,13 @@ def test_the_demonstrations_say_where_episodes_are_cut_if_nothing_else_does(show
 
 
 def test_a_run_keeps_the_horizon_it_was_told(shown, tmp_path):
-    out = tmp_path / "run"
-    learned = hi.learn(unlimited, shown, horizon=25, out=out, **SMALL)
-    assert learned.task.environment.horizon == 25
-    assert learned.metrics[-1]["true_return"] <= 25
-    setup = reopen(learned.folder, task=unlimited, given=Given(inner=SMALL["inner"]))
-    assert setup.environment.horizon == setup.config.horizon == 25
+    told = set_up(unlimited, shown, Options(), horizon=25)
+    create_folder(told, tmp_path / "run", ["test"])
+    setup = reopen(RunFolder.open(tmp_path / "run"), task=unlimited)
+    for each in (told, setup):
+        assert each.environment.horizon == each.config.horizon == 25
+    played = rollout(setup.environment, setup.policy, 4, key=jr.key(0))
+    assert max(played.lengths) <= 25
 
 
 MODULE = """
@@ -155,20 +152,25 @@ MODULE = """
 """
 
 
-@pytest.mark.slow
-def test_a_module_that_registers_environments_is_imported_if_asked(tmp_path):
-    (tmp_path / "my_envs.py").write_text(textwrap.dedent(MODULE))
+def test_a_module_that_registers_environments_is_imported_if_asked(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "envs_of_mine.py").write_text(textwrap.dedent(MODULE))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())  # The command adds the folder.
+    known = gymnasium.registry.copy()
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", known)
     collect = ["demos", "collect", "--env", "gym:Mine-v0", "--episodes", "4"]
     collect += ["--updates", "1", "--out", "mine.npz"]
-    run = lambda *args: subprocess.run(
-        [sys.executable, "-m", "hyperirl", *args],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    refused = run(*collect)
-    assert refused.returncode == 2 and "knows no environment" in refused.stderr
-    assert run("--import", "my_envs", *collect).returncode == 0
+
+    def refused(*words):
+        with pytest.raises(SystemExit) as caught:
+            main(words)
+        assert caught.value.code == 2
+        return capsys.readouterr().err
+
+    assert "knows no environment" in refused(*collect)
+    # In a context of its own, where the command keeps what it imported.
+    contextvars.copy_context().run(main, ["--import", "envs_of_mine", *collect])
     assert hi.demos.load(tmp_path / "mine.npz").num_episodes == 4
-    missing = run("--import", "nowhere", *collect)
-    assert missing.returncode == 2 and "Cannot import 'nowhere'" in missing.stderr
+    assert "Cannot import 'nowhere'" in refused("--import", "nowhere", *collect)

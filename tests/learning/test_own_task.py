@@ -1,5 +1,6 @@
 """Tasks and parts of the user's own, through the front door."""
 
+import contextlib
 import dataclasses
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import hyperirl as hi
 from hyperirl import curvature, hypergradient, inner
+from hyperirl.cli import main
 from hyperirl.environments import AbstractEnvironment
 from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.rewards import AbstractReward
@@ -209,38 +211,40 @@ MODULE = """
 """
 
 
-def hyperirl_in(folder, *arguments, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "hyperirl", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == code, done.stderr
-    return done
+@pytest.fixture
+def typed(tmp_path, monkeypatch, capsys):
+    """Runs a command in an empty folder; its words, those it fails with included."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())  # The command adds the folder.
+
+    def run(*words, code=0):
+        monkeypatch.delitem(sys.modules, "my_module", raising=False)
+        with pytest.raises(SystemExit) if code else contextlib.nullcontext() as caught:
+            main(words)
+        assert not code or caught.value.code == code
+        output = capsys.readouterr()
+        return output.out + output.err
+
+    return run
 
 
 @pytest.mark.slow
-def test_every_command_takes_a_task_by_its_module(tmp_path):
+def test_every_command_takes_a_task_by_its_module(typed, tmp_path):
     """Collect, learn, evaluate, resume, report; a folder alone imports nothing."""
     (tmp_path / "my_module.py").write_text(textwrap.dedent(MODULE))
     env = ["--env", "my_module:Corridor"]
-    hyperirl_in(
-        tmp_path,
-        *["demos", "collect", *env, "--episodes", "12", "--updates", "1"],
-        *["--out", "demos.npz"],
-    )
+    collect = ["demos", "collect", *env, "--episodes", "12", "--updates", "1"]
+    assert "imported" in typed(*collect, "--out", "demos.npz")
     small = ["--steps", "2", "--inner-updates", "1", "--agent-episodes", "8"]
     small += ["--no-adaptive", "--demos", "demos.npz", "--out", "run"]
-    hyperirl_in(tmp_path, "learn", *env, *small)
-    refused = hyperirl_in(tmp_path, "resume", "run", code=2)
-    assert "name it again" in refused.stderr and "imported" not in refused.stdout
-    refused = hyperirl_in(tmp_path, "evaluate", "run", code=2)
-    assert "imported" not in refused.stdout
-    hyperirl_in(tmp_path, "resume", "run", *env)
+    typed("learn", *env, *small)
+    for command in "resume", "evaluate":
+        refused = typed(command, "run", code=2)
+        assert "name it again" in refused and "imported" not in refused
+    typed("resume", "run", *env)
     judging = ["evaluate", "run", *env, "--seeds", "1", "--budget", "8192"]
-    assert "hard way" in hyperirl_in(tmp_path, *judging).stdout
-    assert "imported" not in hyperirl_in(tmp_path, "report", "run").stdout
+    assert "hard way" in typed(*judging)
+    assert "imported" not in typed("report", "run")
     assert (tmp_path / "run" / "report.html").exists()
 
 
