@@ -166,7 +166,8 @@ class Case:
         """Writes the reward and the policy, if that was asked for."""
         if self.asked.keep is not None:
             name = f"{self.asked.env}-{self.asked.demos.stem}-{self.asked.train}"
-            result.save(self.asked.keep / f"{name}-{method}-{self.seed}")
+            path = self.asked.keep / f"{name}-{method}-{self.seed}"
+            result.save(path, overwrite=True)
 
     def retrained(self, soft: Any, alone: Any) -> dict[str, Any]:
         """Policies from scratch on a frozen reward.

@@ -26,7 +26,7 @@ Method = Literal[
 ]
 Cross = Literal["adjoint", "centred", "raw"]
 Inner = Literal["ppo", "sac", "reinforce", "exact"]
-RewardKind = Literal["mlp", "polynomial", "quadratic", "table"]
+RewardKind = Literal["mlp", "polynomial", "additive", "quadratic", "table"]
 Schedule = Literal["cosine", "constant"]
 DampingScale = Literal["relative", "absolute"]
 Solver = Literal[
@@ -88,8 +88,9 @@ class Options:
     clipped if a demonstrated action is at a bound. Otherwise actions are normal with a
     full covariance, and the environment may clip them."""
     reward: RewardKind | None = None
-    """What is learned: a network, a polynomial of degree 2, a quadratic form of costs,
-    or a table."""
+    """What is learned: a network; a polynomial of degree 2; an additive one, which is
+    linear in the observation and has a cost for each number of an action; a quadratic
+    form of costs; or a table."""
     reward_hidden: tuple[int, ...] | None = None
     """Sizes of the hidden layers of a reward network."""
     reward_clamp: float | None = None

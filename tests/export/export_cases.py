@@ -44,7 +44,7 @@ def rewards():
     mlp = lambda *args, **options: lambda: mlp_reward(*args, key=KEY, **options)
     choices = drawn(mlp(3, Discrete(4)), NORMALIZER)
     table, roots = jnp.ones((5, 3), jnp.float32), jnp.ones((3, 3), jnp.float32)
-    terms = jr.normal(KEY, (5, num_terms(3)), jnp.float32)
+    terms = jr.normal(KEY, (5, num_terms(3, 1, mixed=True)), jnp.float32)
     found = {
         "table": drawn(lambda: TableReward(table)),
         "quadratic": drawn(lambda: QuadraticReward(roots, roots[:2, :2])),
@@ -55,6 +55,8 @@ def rewards():
         "mlp-clamped": MLPReward(choices.network, 4, NORMALIZER, clamp=0.2),
         "polynomial-choices": PolynomialReward(terms[:4], NORMALIZER, None),
         "polynomial-vectors": PolynomialReward(terms[4:], NORMALIZER, 1),
+        "additive-choices": PolynomialReward(terms[:4, :4], NORMALIZER, None, False),
+        "additive-vectors": PolynomialReward(terms[4:, :6], NORMALIZER, 2, False),
         "mlp-float64": drawn(mlp(3, Box(1), dtype=jnp.float64)),
     }
     leveled = {

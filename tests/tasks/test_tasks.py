@@ -70,7 +70,7 @@ def test_an_environment_is_a_task_called_like_its_class():
 
 @pytest.mark.parametrize(
     ("name", "reward"),
-    [("gym:InvertedPendulum-v5", "polynomial"), ("gym:CartPole-v1", "mlp")],
+    [("gym:InvertedPendulum-v5", "additive"), ("gym:CartPole-v1", "mlp")],
 )
 def test_robots_have_settings_of_their_own(name, reward):
     """A reward that is a network lets a robot stand still."""

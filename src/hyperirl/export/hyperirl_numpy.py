@@ -262,7 +262,8 @@ class MLPReward(Reward):
 class PolynomialReward(Reward):
     """A polynomial of degree 2 in the normalized observation and action.
 
-    Each choice has its own weights. An input counts as at most `REACH` from its mean.
+    If it is not mixed, the only products are squares of an action's numbers. Each
+    choice has its own weights. An input counts as at most `REACH` from its mean.
     """
 
     kind = "polynomial"
@@ -275,7 +276,10 @@ class PolynomialReward(Reward):
         size, of_action = len(self.normalizer.mean), described["action_size"]
         self.constant, self.linear = weights[:, 0], weights[:, 1 : 1 + size]
         self.products = np.zeros((len(weights), size, size), weights.dtype)
-        rows, columns = np.tril_indices(size)
+        if described["mixed"]:
+            rows, columns = np.tril_indices(size)
+        else:
+            rows = columns = np.arange(size)[size - (of_action or 0) :]
         self.products[:, rows, columns] = weights[:, 1 + size :]
         self.reads = reads = Reader("reward", weights.dtype)
         reads.observation_size = size - (of_action or 0)

@@ -224,8 +224,9 @@ def make_reward(
             )
         return TableReward(jnp.zeros((size, space.num_actions), jnp.float32))
     level = _FIRST_LEVEL * float(config.problem.temperature)
-    if config.reward == "polynomial":
-        return polynomial_reward(space, input_normalizer(train), level=level)
+    if config.reward in ("polynomial", "additive"):
+        mixed, normalizer = config.reward == "polynomial", input_normalizer(train)
+        return polynomial_reward(space, normalizer, level=level, mixed=mixed)
     return mlp_reward(
         size,
         space,

@@ -3,6 +3,9 @@
 A network can pay for anything near the demonstrations and for anything else away from
 them, where a policy that starts afresh begins. A polynomial cannot: what it learns of a
 speed or an angle near the demonstrations holds everywhere.
+
+An additive one is simpler still. It is linear in the observation, so more of what is
+good is better from wherever one starts, and no policy gets stuck on a hill of it.
 """
 
 from typing import Any, ClassVar
@@ -22,23 +25,27 @@ REACH = 2.0  # Standard deviations from the mean; beyond them nothing changes.
 class PolynomialReward(AbstractReward):
     """`weights . [1, z, products of z]`, `z` the normalized observation and action.
 
-    Where actions are choices, `z` is the observation, and each has its own weights. An
-    input counts as at most two standard deviations from its mean: what nobody has
-    demonstrated pays no more than the edge of what somebody has.
+    If it is not `mixed`, the only products are the squares of an action's numbers: the
+    reward is a sum of what each input pays by itself. Where actions are choices, `z` is
+    the observation, and each has its own weights. An input counts as at most two
+    standard deviations from its mean: what nobody has demonstrated pays no more than
+    the edge of what somebody has.
     """
 
     kind: ClassVar[str] = "polynomial"
     weights: Float[Array, "rows terms"]
     normalizer: Normalizer
     action_size: int | None = eqx.field(static=True)  # None: actions are choices.
+    mixed: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self):
         rows, terms = self.weights.shape
         size, of_action = self.normalizer.mean.shape[0], self.action_size
-        if terms != num_terms(size):
+        expected = num_terms(size, of_action, self.mixed)
+        if terms != expected:
             raise ValueError(
-                f"A polynomial of {size} inputs has {num_terms(size)} terms, and the "
-                f"weights are for {terms}."
+                f"A polynomial of {size} inputs has {expected} terms, and the weights "
+                f"are for {terms}."
             )
         if of_action is not None and not (rows == 1 and 1 <= of_action < size):
             raise ValueError(
@@ -55,7 +62,10 @@ class PolynomialReward(AbstractReward):
         else:
             inputs, row = jnp.concatenate([observation, action]), 0
         z = jnp.clip(self.normalizer(inputs), -REACH, REACH)
-        products = jnp.outer(z, z)[jnp.tril_indices(z.size)]
+        if self.mixed:
+            products = jnp.outer(z, z)[jnp.tril_indices(z.size)]
+        else:
+            products = z[self.observation_size :] ** 2
         terms = jnp.concatenate([jnp.ones(1, z.dtype), z, products])
         return self.weights[row] @ terms
 
@@ -75,6 +85,7 @@ class PolynomialReward(AbstractReward):
             "weights": describe_array(self.weights),
             "normalizer": self.normalizer.describe(),
             "action_size": self.action_size,
+            "mixed": self.mixed,
         }
 
     @classmethod
@@ -84,16 +95,22 @@ class PolynomialReward(AbstractReward):
             fields.array("weights", 2),
             fields.part("normalizer", Normalizer),
             fields.take("action_size", int, type(None)),
+            fields.take("mixed", bool),
         )
 
 
-def num_terms(size: int) -> int:
+def num_terms(size: int, action_size: int | None, mixed: bool) -> int:
     """Of a polynomial of degree 2 in so many inputs."""
-    return 1 + size + size * (size + 1) // 2
+    products = size * (size + 1) // 2 if mixed else action_size or 0
+    return 1 + size + products
 
 
 def polynomial_reward(
-    action_space: ActionSpace, normalizer: Normalizer, *, level: float = 0.0
+    action_space: ActionSpace,
+    normalizer: Normalizer,
+    *,
+    level: float = 0.0,
+    mixed: bool = True,
 ) -> PolynomialReward:
     """A reward that is `level` everywhere.
 
@@ -102,10 +119,10 @@ def polynomial_reward(
         normalizer: Of the observation, and of the action behind it where that is a
             vector (`lstd.input_normalizer`).
         level: What every step pays.
+        mixed: Whether inputs are multiplied with each other.
     """
-    discrete = isinstance(action_space, Discrete)
-    rows = action_space.num_actions if discrete else 1
-    terms = num_terms(normalizer.mean.shape[0])
+    size = None if isinstance(action_space, Discrete) else action_space.size
+    rows = action_space.num_actions if isinstance(action_space, Discrete) else 1
+    terms = num_terms(normalizer.mean.shape[0], size, mixed)
     weights = jnp.zeros((rows, terms), normalizer.mean.dtype).at[:, 0].set(level)
-    size = None if discrete else action_space.size
-    return PolynomialReward(weights, normalizer, size)
+    return PolynomialReward(weights, normalizer, size, mixed)
