@@ -1,6 +1,11 @@
 # Two commands do everything: `make demo` and `make test`. Both set up first.
 PYTHON ?= python3
 BIN := .venv/bin
+# What a start imports: compiled once here, and not by every start where Python may not
+# write beside its sources.
+PACKAGES := .venv/lib/python*/site-packages
+IMPORTED := jax jaxlib equinox numpy optax rich tyro jaxtyping gymnasium opt_einsum \
+  docstring_parser absl
 
 .PHONY: setup demo test check docs clean
 
@@ -13,6 +18,7 @@ setup: .venv/.installed
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt \
 	  --editable '.[dev]'
+	@$(BIN)/python -m compileall -q -j 0 src $(addprefix $(PACKAGES)/,$(IMPORTED))
 	@touch $@
 	@echo "Set up."
 

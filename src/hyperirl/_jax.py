@@ -82,4 +82,6 @@ def enable_compilation_cache() -> None:
         folder = os.path.join(root, "hyperirl", "xla")
         mend(pathlib.Path(folder))
         jax.config.update("jax_compilation_cache_dir", folder)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+        # All of them: a start has a hundred small ones, and reads them faster than it
+        # compiles them.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

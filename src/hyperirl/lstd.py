@@ -86,6 +86,7 @@ def input_normalizer(trajectories: Trajectories) -> Normalizer:
     return masked_normalizer(jnp.concatenate(inputs, axis=-1), trajectories.mask)
 
 
+@eqx.filter_jit  # Traced once for the estimate and its check.
 def temporal_differences(
     features: Features,
     policy: AbstractPolicy,

@@ -49,6 +49,7 @@ class Normalizer(AbstractData):
         return cls(mean, scale)
 
 
+@jax.jit  # One program: outside of others it would be a dozen small ones.
 def masked_normalizer(
     inputs: Float[Array, "episodes steps size"], mask: Bool[Array, "episodes steps"]
 ) -> Normalizer:

@@ -262,3 +262,16 @@ def test_factors_in_float32_are_refined_to_answers_in_float64(
     result = jax.jit(lambda rows, g: solver(damping=0.02)(rows, g))(rows, g)
     assert int(result.info.iterations) > 0
     assert relative_error(result.v, exact(rows, g, 0.02)) < 1e-8
+
+
+def test_a_solve_is_traced_once_though_it_is_its_own_transpose(getkey):
+    traced = []
+
+    class Counted(Explicit):
+        def solve(self, rows, g, damping):
+            traced.append(g.shape)
+            return super().solve(rows, g, damping)
+
+    rows, g = decaying_rows(getkey(), 12, 7, decay=0.8), jr.normal(getkey(), (7,))
+    jax.grad(lambda g: jnp.sum(Counted(damping=0.02)(rows, g).v))(g)
+    assert traced == [(7,)]

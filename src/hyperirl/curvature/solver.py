@@ -69,14 +69,15 @@ def _solve(solver: AbstractSolver, rows: AbstractRows, g: Float[Array, " d"]):
         product = rows.normal_mv(v.astype(rows.dtype)).astype(v.dtype)
         return product + damping.astype(v.dtype) * v
 
-    def solve(_, b):
+    @jax.jit  # So that it is traced once: as the solve, and as its own transpose.
+    def solved(b):
         b = b.astype(jnp.float64)
         size = _power_of_two(jnp.linalg.norm(b))
         v, info = solver.solve(scaled, b / size, damping / unit**2)
         return (v * (size / unit**2)).astype(g.dtype), info
 
     v, info = jax.lax.custom_linear_solve(
-        matvec, g, solve, symmetric=True, has_aux=True
+        matvec, g, lambda _, b: solved(b), symmetric=True, has_aux=True
     )
     refused = jnp.sum(~usable, dtype=jnp.int32)
     info = eqx.tree_at(

@@ -172,6 +172,7 @@ def judged(
     return Estimate(h, diagnostics)
 
 
+@eqx.filter_jit  # Traced once for the estimate, its check and its reference.
 def weighted_reward_gradient(
     reward: Callable,
     trajectories: Trajectories,

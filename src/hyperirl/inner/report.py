@@ -6,6 +6,7 @@ the result is judged.
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -43,6 +44,7 @@ class SoftValues(NamedTuple):
     """Of the actions that were taken."""
 
 
+@eqx.filter_jit  # Traced once for the update and the report of one solver.
 def soft_values(
     critic: Critic,
     reward: Reward,

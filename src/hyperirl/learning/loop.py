@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -64,7 +65,8 @@ def run(
 
 def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Result:
     config = setup.config
-    learner, look, floor = make_learner(setup), _look(setup), _floor(setup)
+    look = _prepared_look(setup)
+    learner, floor = make_learner(setup), _floor(setup)
     state = init(learner, setup.reward, setup.policy, config.agent_episodes)
     rows: list[dict[str, Any]] = []  # Held only where no folder holds them.
     last: dict[str, Any] = {}
@@ -86,8 +88,8 @@ def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Re
             state, found, agent = outer_step(
                 learner, renewed(learner, state), episodes, jnp.float32(done)
             )
-            if look is not None:
-                found = look(found, before, agent)
+            if (looks := look()) is not None:
+                found = looks(found, before, agent)
             jax.block_until_ready(found)
             took, seconds = time.monotonic() - began, time.monotonic() - start
             learned += took if episodes in compiled else 0.0
@@ -113,6 +115,17 @@ def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Re
     return Result(
         reward, state.best.policy, config, rows, setup.task, setup.demos, folder
     )
+
+
+def _prepared_look(setup: Setup) -> Callable[[], Look | None]:
+    """`_look`, made in a thread while the first step is compiled on another core.
+
+    Not in a world that is stepped by the host: both would step it.
+    """
+    if setup.environment.is_stepped:
+        look = _look(setup)
+        return lambda: look
+    return ThreadPoolExecutor(1).submit(_look, setup).result
 
 
 def _look(setup: Setup) -> Look | None:

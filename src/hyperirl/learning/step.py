@@ -520,5 +520,6 @@ def _choose(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:
     """One of two pytrees that differ in their arrays only."""
     arrays, rest = eqx.partition(yes, eqx.is_array)
     other = eqx.filter(no, eqx.is_array)
-    pick = lambda a, b: jnp.where(condition, a, b)
-    return eqx.combine(jax.tree.map(pick, arrays, other), rest)
+    # A branch is compiled at once; with `where`, each of a hundred arrays is a kernel.
+    picked = jax.lax.cond(condition, lambda: arrays, lambda: other)
+    return eqx.combine(picked, rest)
