@@ -79,6 +79,27 @@ def test_every_example_has_its_tutorial():
     assert not missing
 
 
+@pytest.mark.parametrize(
+    "script", sorted((ROOT / "examples").glob("*.py")), ids=lambda script: script.name
+)
+def test_every_example_is_a_notebook_too(script):
+    notebook_pages = of_docs("notebook_pages")
+    code = script.read_text().split('"""\n', 1)[1]
+    kept = [
+        line
+        for part in notebook_pages.parts(script.read_text())
+        for line in part.splitlines()
+    ]
+    assert [line for line in kept if line] == [
+        line for line in code.splitlines() if line
+    ]
+    made = notebook_pages.notebook(script)
+    for cell in made["cells"][1:]:
+        ast.parse(cell["source"])
+    pages = "".join(page.read_text() for page in WRITTEN)
+    assert f"<notebooks/{script.stem}.ipynb>" in pages
+
+
 def test_every_public_object_has_its_place_and_words(api):
     for module in api.MODULES:
         text = api.page(module)

@@ -117,7 +117,7 @@ def _of_vector(
 def variants_of(
     given: Given, *, horizon: int | None = None, workers: int = 0, ray: bool = False
 ) -> dict[str, SteppedWorld]:
-    """The same robot with other dynamics, by name; none of any other world."""
+    """The same robot with changed dynamics, by name; nothing for other worlds."""
     if isinstance(given, str):
         given = _spec(given.removeprefix("gym:"))
     spec = given.spec if isinstance(given, gymnasium.Env) else given
