@@ -50,7 +50,7 @@ class AbstractBaseline(eqx.Module):
 
 
 class RunningMean(AbstractBaseline):
-    """A baseline: one number for all steps, the mean of past updates, as in the paper."""
+    """A baseline: one number for all steps, the mean of past updates (the paper's)."""
 
     def __call__(self, to_go, alive, mean):
         return jnp.broadcast_to(mean, to_go.shape)
