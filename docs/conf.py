@@ -7,10 +7,12 @@ _HERE = Path(__file__).parent
 sys.path.insert(0, str(_HERE))
 
 import api_pages  # noqa: E402
+import notebook_pages  # noqa: E402
 import reference_pages  # noqa: E402
 
 reference_pages.write(_HERE / "reference")
 api_pages.write(_HERE / "reference/api")
+notebook_pages.write(_HERE.parent / "examples", _HERE / "tutorials/notebooks")
 
 project = "hyperirl"
 extensions = ["myst_parser", "mathml"]

@@ -7,8 +7,10 @@ from pathlib import Path
 from unittest import mock
 
 from hyperirl import cli
-from hyperirl.cli.settings import GROUPS, meanings
+from hyperirl.cli.arguments import meanings
+from hyperirl.cli.settings import GROUPS
 from hyperirl.metrics import METRICS
+from hyperirl.options import Options
 
 _COMMANDS = (
     "learn resume evaluate report watch play export score sweep compare reproduce train"
@@ -26,7 +28,7 @@ def write(folder: Path) -> None:
 
 def settings() -> str:
     """The settings of learning, in the groups of the command line."""
-    words = meanings()
+    words = meanings(Options)
     lines = [
         "# Settings",
         "",

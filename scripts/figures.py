@@ -12,17 +12,22 @@ import argparse
 import json
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import jax.random as jr
 import matplotlib
 import numpy as np
 
 from hyperirl import exact, inner, tasks
 from hyperirl.curvature import Explicit
+from hyperirl.environments import LQR
+from hyperirl.exact import lqr as exact_lqr
 from hyperirl.films import episode_film, play
 from hyperirl.hypergradient import Adjoint, Centred, Raw, outer_gradient
 from hyperirl.learning import subject_of
 from hyperirl.lstd import input_normalizer, random_features
 from hyperirl.problem import problem
+from hyperirl.rewards import QuadraticReward
 from hyperirl.rollout import rollout
 from hyperirl.runs import RunFolder
 from hyperirl.scores import score_rows
@@ -33,6 +38,8 @@ from matplotlib import pyplot as plt
 DOCS = Path(__file__).parents[1] / "docs"
 OUT = DOCS / "figures"
 GREY, COLORS = "#7d8590", {"raw": "#d1605e", "centred": "#c9922a", "adjoint": "#3d85c6"}
+NATS = 20.0  # The length of natural steps.
+SETTINGS = problem(0.1, 0.99)
 STYLE = {
     "axes.edgecolor": GREY,
     "axes.labelcolor": GREY,
@@ -89,6 +96,34 @@ def cosine() -> None:
     save(figure, "cosine.svg")
 
 
+def sketch() -> None:
+    """What a sketch adds to the damping, and which answer it gives: `sketch.svg`."""
+    found = json.loads((DOCS / "results/sketch-size/results.json").read_text())
+    rows = {
+        int(row["solver"].removeprefix("m = ")): row
+        for row in found["tables"][-1]["rows"]
+        if row["solver"].startswith("m = ")
+    }
+    sizes = list(rows)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
+    added = [1000 * row["delta"]["mean"] for row in rows.values()]
+    left.plot(sizes, added, marker="o", color=COLORS["centred"])
+    left.set(title="what the sketch adds", ylabel="times the damping asked for")
+    for key, label, color in (
+        ("cosine", "with the answer asked for", COLORS["raw"]),
+        ("damped_cosine", "with that at its own damping", COLORS["adjoint"]),
+    ):
+        means = [row[key]["mean"] for row in rows.values()]
+        right.plot(sizes, means, marker="o", color=color, label=label)
+    right.set(title="what it answers", ylabel="cosine", ylim=(0.6, 1.02))
+    right.legend()
+    for axes in (left, right):
+        axes.set(xscale="log", xlabel="rows of the sketch")
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.minorticks_off()
+    save(figure, "sketch.svg")
+
+
 def estimators() -> None:
     """What each estimator multiplies rewards by, along trajectories."""
     settings = problem(0.1, 0.99)
@@ -113,6 +148,87 @@ def estimators() -> None:
         axes.set(title=name, xlabel="step of the trajectory")
     panels[0].set_ylabel("weight of the reward")
     save(figure, "estimators.svg")
+
+
+def natural() -> None:
+    """Plain and natural steps on a reward with two parameters, both exact."""
+    env = LQR()
+    true = exact_lqr.true_reward(env)
+
+    def reward(c: jax.Array) -> QuadraticReward:
+        """Costs of state and action, `exp(c)` times the true ones."""
+        state, action = jnp.exp(c / 2)
+        return QuadraticReward(true.state_root * state, true.action_root * action)
+
+    policy = lambda c: exact_lqr.soft_optimal_policy(env, reward(c), SETTINGS)
+    seen = exact_lqr.moments(env, policy(jnp.zeros(2)), SETTINGS.discount)
+    least = exact_lqr.negative_log_likelihood(policy(jnp.zeros(2)), seen)
+    loss = jax.jit(lambda c: exact_lqr.negative_log_likelihood(policy(c), seen) - least)
+    slope = jax.jit(jax.grad(loss))
+
+    def moved(c: jax.Array, start: jax.Array) -> jax.Array:
+        """Nats between the policies of two rewards, over the expert's states."""
+        return exact_lqr.divergence(policy(start), policy(c), seen)
+
+    metric = jax.jit(lambda c: jax.hessian(moved)(c, c))
+    start = jnp.asarray([2.0, -0.5])
+
+    def path(step) -> np.ndarray:
+        places = [start]
+        for _ in range(8):
+            places += [places[-1] - step(places[-1])]
+        return np.asarray(places)
+
+    def plain(c: jax.Array) -> jax.Array:
+        return 0.4 * slope(c) / jnp.linalg.norm(slope(c))
+
+    def in_nats(c: jax.Array) -> jax.Array:
+        """At most `NATS` long."""
+        G = metric(c)
+        d = jnp.linalg.solve(G, slope(c))
+        return d * jnp.minimum(1.0, jnp.sqrt(2 * NATS / (d @ G @ d)))
+
+    def border(c: np.ndarray) -> np.ndarray:
+        """Where steps from there have moved the policy by `NATS`."""
+        angles = np.linspace(0, 2 * np.pi, 60)
+        circle = np.sqrt(2 * NATS) * np.stack([np.cos(angles), np.sin(angles)])
+        root = np.linalg.cholesky(np.linalg.inv(np.asarray(metric(jnp.asarray(c)))))
+        return c[:, None] + root @ circle
+
+    xs, ys = np.linspace(-1.2, 2.6, 60), np.linspace(-1.6, 2.2, 60)
+    grid = jnp.asarray(np.stack(np.meshgrid(xs, ys), -1).reshape(-1, 2))
+    values = np.asarray(jax.lax.map(loss, grid)).reshape(60, 60)
+    figure, axes = plt.subplots(figsize=(5, 3.6), layout="constrained")
+    lines = axes.contour(
+        xs, ys, values, levels=[0.3, 1, 3, 10, 30, 60], colors=GREY, linewidths=0.7
+    )
+    axes.clabel(lines, fontsize=7, fmt="%g nats")
+    for name, step, color in (
+        ("steps of one length", plain, COLORS["raw"]),
+        ("natural steps of at most 20 nats", in_nats, COLORS["adjoint"]),
+    ):
+        places = path(step)
+        axes.plot(*places.T, marker=".", color=color, label=name)
+        if step is in_nats:
+            for c in places[:4]:
+                axes.fill(*border(c), color=color, alpha=0.15, linewidth=0)
+        print(name, [round(float(loss(jnp.asarray(c))), 3) for c in places])
+    axes.plot(
+        0,
+        0,
+        marker="*",
+        color=GREY,
+        markersize=12,
+        linestyle="none",
+        label="the true reward",
+    )
+    axes.set(
+        xlabel="log cost of states",
+        ylabel="log cost of actions",
+        title="loss above its least",
+    )
+    axes.legend(fontsize=7, loc="upper right")
+    save(figure, "natural.svg")
 
 
 def reward(run: Path, name: str) -> None:
@@ -176,7 +292,9 @@ def main() -> None:
     args = parser.parse_args()
     plt.rcParams.update(STYLE)
     cosine()
+    sketch()
     estimators()
+    natural()
     for name, run in (("cartpole", args.cartpole), ("pendulum", args.pendulum)):
         if run is not None:
             reward(run, name)

@@ -8,6 +8,8 @@ import re
 import sys
 import typing
 
+import gymnasium
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -15,9 +17,12 @@ import pytest
 
 import hyperirl
 from hyperirl import cli
+from hyperirl.environments import CartPole
+from hyperirl.inner import Reinforce
 from hyperirl.options import NAMES
+from hyperirl.policies import mlp_policy
 from hyperirl.rewards import StandaloneReward, mlp_reward
-from hyperirl.saving import save_reward
+from hyperirl.saving import save_policy, save_reward
 from hyperirl.spaces import Discrete
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -79,6 +84,27 @@ def test_every_example_has_its_tutorial():
     assert not missing
 
 
+@pytest.mark.parametrize(
+    "script", sorted((ROOT / "examples").glob("*.py")), ids=lambda script: script.name
+)
+def test_every_example_is_a_notebook_too(script):
+    notebook_pages = of_docs("notebook_pages")
+    code = script.read_text().split('"""\n', 1)[1]
+    kept = [
+        line
+        for part in notebook_pages.parts(script.read_text())
+        for line in part.splitlines()
+    ]
+    assert [line for line in kept if line] == [
+        line for line in code.splitlines() if line
+    ]
+    made = notebook_pages.notebook(script)
+    for cell in made["cells"][1:]:
+        ast.parse(cell["source"])
+    pages = "".join(page.read_text() for page in WRITTEN)
+    assert f"<notebooks/{script.stem}.ipynb>" in pages
+
+
 def test_every_public_object_has_its_place_and_words(api):
     for module in api.MODULES:
         text = api.page(module)
@@ -119,35 +145,81 @@ def test_every_python_block_is_python(page):
         ast.parse(block)
 
 
-def given(folder):
-    """What the blocks that are run take for granted, by page."""
+LEARNED = {"index", "README", "quickstart"}
+TINY = {
+    "steps": 1,
+    "agent_episodes": 4,
+    "inner_updates": 1,
+    "adaptive": False,
+    "natural": False,
+    "progress": False,
+}
+
+
+def given(page, folder):
+    """What the blocks of a page that are run take for granted."""
+    first = folder / "runs/first"
+    if page == "runs":
+        hyperirl.learn("lqr", method="bc", steps=1, progress=False, out=first)
+    else:
+        first.mkdir(parents=True)
+    reward = StandaloneReward(mlp_reward(4, Discrete(2), key=jr.key(0)), 0.1)
+    save_reward(reward, first / "reward.npz")
+    if page == "export":  # The files are the same wherever they are.
+        save_reward(reward, folder / "reward.npz")
+        policy = mlp_policy(4, Discrete(2), key=jr.key(0))
+        save_policy(policy, folder / "policy.npz")
     rows = jr.normal(jr.key(0), (40, 6), jnp.float32)
     steps = [(np.zeros((4, 2), np.float32), np.zeros(3, np.int32)) for _ in range(2)]
-    (one, first), (two, second) = steps
-    (folder / "runs/first").mkdir(parents=True)
-    reward = StandaloneReward(mlp_reward(4, Discrete(2), key=jr.key(0)), 0.1)
-    save_reward(reward, folder / "runs/first/reward.npz")
-    sketched = {"dim": 6, "block": rows, "another_block": rows}
-    return {
-        "curvature": {"rows": rows, "g": rows[0], "rows_of_another_machine": rows}
-        | sketched,
+    (one, left), (two, right) = steps
+    names = {
+        "curvature": {
+            "rows": rows,
+            "g": rows[0],
+            "rows_of_another_machine": rows,
+            "dim": 6,
+            "block": rows,
+            "another_block": rows,
+        },
         "demos-formats": {
+            "ANY": "cartpole",
             "demos": hyperirl.demos,
             "first_observations": one,
             "second_observations": two,
-            "first_actions": first,
-            "second_actions": second,
+            "first_actions": left,
+            "second_actions": right,
             "act": lambda observation: int(observation[2] > 0),
         },
+        "environments": {"hi": hyperirl, "MyEnvironment": lambda mass=1.0: CartPole()},
+        "jax": {"jax": jax, "jnp": jnp},
     }
+    step = {"observation": np.zeros(4, np.float32), "action": np.int32(0)}
+    step |= {"observations": np.zeros((3, 4), np.float32), "actions": np.zeros(3, int)}
+    usual = {"reward": reward, "gymnasium": gymnasium, **step}
+    return usual | names.get(page, {})
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """A run of one small step, which is what learning returns on the pages."""
+    inner = Reinforce(num_episodes=4)
+    return hyperirl.learn("cartpole", method="ml-irl", inner=inner, **TINY)
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in WRITTEN if RUN.search(p.read_text())], ids=lambda p: p.name
+    "page",
+    [page for page in [*WRITTEN, ROOT / "README.md"] if RUN.search(page.read_text())],
+    ids=lambda page: page.stem,
 )
 @pytest.mark.filterwarnings("ignore:SCFD may be far")
-def test_blocks_that_are_marked_run(page, tmp_path, monkeypatch):
-    names = given(tmp_path).get(page.stem, {})
+def test_blocks_that_are_marked_run(page, tmp_path, monkeypatch, request):
+    """Evaluating has its own tests, and takes long."""
+    names = given(page.stem, tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "src/hyperirl/export")
+    if page.stem in LEARNED:
+        result, found = request.getfixturevalue("learned"), {"env_return": {"mean": 1}}
+        monkeypatch.setattr(hyperirl, "learn", lambda *_, **__: result)
+        monkeypatch.setattr(hyperirl, "evaluate", lambda _: found, raising=False)
     for block in RUN.findall(page.read_text()):
         exec(compile(block, page.name, "exec"), names)

@@ -49,7 +49,7 @@ Solver = Literal[
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a reward is learned, as far as it was said."""
+    """The settings of learning that were given; `None` for those that were not."""
 
     method: Method | None = None
     """fisher (the default): implicit hypergradient, the curvature solver chosen by size

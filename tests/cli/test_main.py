@@ -1,14 +1,17 @@
 """The command itself, whatever it is told to do."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from hyperirl.cli import main
+from hyperirl.cli import Command, main
 from hyperirl.cli.arguments import run_path
+from hyperirl.cli.demos import Kind
+from hyperirl.cli.helping import names
 
 
 def test_it_ends_without_a_word_when_nobody_reads_on():
@@ -30,14 +33,23 @@ def test_without_arguments_it_shows_what_most_people_want(capsys):
     assert max(map(len, words.splitlines())) <= 60
 
 
+@pytest.mark.parametrize("command", ["", "demos"])
+def test_help_has_a_line_for_each_command(command, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    main([*command.split(), "--help"])
+    words = capsys.readouterr().out
+    assert max(map(len, words.splitlines())) <= 60
+    for name in names(Kind if command else Command):
+        assert len(re.findall(rf"^  {name} +[A-Z]", words, re.MULTILINE)) == 1
+
+
 @pytest.mark.parametrize("command", ["learn", "evaluate", "demos inspect", "sweep"])
 def test_help_fits_into_a_narrow_terminal(command, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "60")
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])
     words = capsys.readouterr().out
-    boxes = [line for line in words.splitlines() if line[:1] in "╭│╰"]
-    assert boxes and max(map(len, boxes)) <= 60
+    assert "╭" in words and max(map(len, words.splitlines())) <= 60
     assert "None" not in words
 
 

@@ -1,8 +1,9 @@
 """The settings in groups."""
 
 from hyperirl.cli import parse
+from hyperirl.cli.arguments import meanings
 from hyperirl.cli.learn import Learn
-from hyperirl.cli.settings import GROUPS, meanings
+from hyperirl.cli.settings import GROUPS
 from hyperirl.options import NAMES, Options
 
 
@@ -13,7 +14,7 @@ def test_every_setting_is_in_one_group():
 
 
 def test_every_setting_has_a_meaning():
-    found = meanings()
+    found = meanings(Options)
     assert tuple(found) == NAMES and all(found.values())
     assert found["discount"] == "The problem's gamma; 0.99 by default."
 

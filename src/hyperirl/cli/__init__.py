@@ -15,9 +15,10 @@ import tyro
 
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.cli.compare import Compare
-from hyperirl.cli.demos import Demos
+from hyperirl.cli.demos import Demos, Kind
 from hyperirl.cli.evaluate import Evaluate
 from hyperirl.cli.export import Export
+from hyperirl.cli.helping import asks_for_help, fitted, listing, names
 from hyperirl.cli.importing import import_modules
 from hyperirl.cli.learn import Learn, Resume
 from hyperirl.cli.play import Play
@@ -47,16 +48,33 @@ Command = (
     | Annotated[Version, tyro.conf.subcommand("version")]
 )
 
-_DESCRIPTION = """Learn reward functions from demonstrations.
+_OVERVIEW = """usage: hyperirl COMMAND [OPTIONS]
 
-Two options may stand anywhere. `--quiet` prints nothing unless the command fails.
-`--import MODULE` first imports a module, one that registers environments with
-Gymnasium.
+Learn reward functions from demonstrations.
+
+{}
+
+`hyperirl COMMAND --help` lists the options of a command.
+
+Two options may stand anywhere:
+  --quiet          Print nothing unless the command fails.
+  --import MODULE  First import a module that registers environments with Gymnasium.
 
 For example:
     hyperirl learn
     hyperirl evaluate latest
     hyperirl report latest"""
+
+_OVERVIEW_OF_DEMOS = """usage: hyperirl demos COMMAND [OPTIONS]
+
+Collect demonstrations, look at them, or convert them.
+
+{}
+
+`hyperirl demos COMMAND --help` lists the options of a command.
+
+For example:
+    hyperirl demos inspect cartpole"""
 
 _WELCOME = """hyperirl learns reward functions from demonstrations.
 
@@ -95,6 +113,14 @@ def _run(args: Sequence[str] | None) -> None:
     if not args:
         print(_WELCOME)
         return
+    for words, overview, commands in (
+        ([], _OVERVIEW, Command),
+        (["demos"], _OVERVIEW_OF_DEMOS, Kind),
+    ):
+        if args in ([*words, "--help"], [*words, "-h"]):
+            with fitted():
+                print(overview.format(listing(names(commands))))
+            return
     command = parse(args)
     enable_compilation_cache()
     try:
@@ -121,7 +147,8 @@ def _sentence(error: Exception) -> str:
 
 def parse(args: Sequence[str]) -> Command:
     """The command that some words stand for; prints help and exits if asked to."""
-    return tyro.cli(Command, prog="hyperirl", description=_DESCRIPTION, args=args)
+    with fitted() if asks_for_help(args) else contextlib.nullcontext():
+        return tyro.cli(Command, prog="hyperirl", args=args)
 
 
 @contextlib.contextmanager

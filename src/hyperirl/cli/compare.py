@@ -1,17 +1,16 @@
 """`hyperirl compare`: runs beside each other."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from hyperirl.cli.arguments import Maybe, run_path
+from hyperirl.cli.arguments import Maybe, command, run_path
 from hyperirl.cli.sweep import print_comparison
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Compare:
     """Compare runs, or all runs of a sweep: the best held-out likelihood first.
 
@@ -23,7 +22,11 @@ class Compare:
         hyperirl compare runs/sweep --out comparison.json
     """
 
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    folders: Annotated[
+        tuple[Path, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="RUN [RUN ...]", help_behavior_hint=""),
+    ]
     """Folders of runs, or of sweeps."""
     out: Maybe[Path] = None
     """Also write a file: Markdown (.md) or all numbers (.json)."""

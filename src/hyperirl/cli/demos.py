@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import tyro
 
-from hyperirl.cli.arguments import Flag, Maybe
+from hyperirl.cli.arguments import Flag, Maybe, command
 from hyperirl.cli.workers import Workers
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Collect:
     """Make demonstrations of a soft-optimal expert.
 
@@ -79,7 +79,7 @@ class Collect:
         print(f"Look at them:  hyperirl demos inspect {self.out}")
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Inspect:
     """Show what demonstrations hold, check them, and say what is odd about them.
 
@@ -90,7 +90,7 @@ class Inspect:
         hyperirl demos inspect D4RL/door/human-v2 --download
     """
 
-    source: Annotated[str, tyro.conf.Positional]
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DEMOS")]
     """A .npz or .csv file, a folder by Minari or imitation or of .csv files, the id of
     a Minari dataset, or the name of bundled demonstrations: cartpole, lqr, ..."""
     plot: Maybe[Path] = None
@@ -122,7 +122,7 @@ class Inspect:
             print(f"Drawn in {self.plot}")
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Convert:
     """Write demonstrations in another format; every number stays the same.
 
@@ -133,9 +133,9 @@ class Convert:
         hyperirl demos convert demos.npz dataset-v0
     """
 
-    source: Annotated[str, tyro.conf.Positional]
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DEMOS")]
     """Whatever `hyperirl demos inspect` takes."""
-    out: Annotated[Path, tyro.conf.Positional]
+    out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
     """A .npz file; a .csv file, which keeps only the episodes; or, without an ending,
     the folder of a Minari dataset."""
     overwrite: Flag = False
@@ -154,17 +154,19 @@ class Convert:
         print(f"Look at them:  hyperirl demos inspect {self.out}")
 
 
-@dataclasses.dataclass(frozen=True)
+# What may follow `hyperirl demos`.
+Kind = (
+    Annotated[Collect, tyro.conf.subcommand("collect")]
+    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
+    | Annotated[Convert, tyro.conf.subcommand("convert")]
+)
+
+
+@command
 class Demos:
     """Collect demonstrations, look at them, or convert them."""
 
-    command: tyro.conf.OmitSubcommandPrefixes[
-        tyro.conf.OmitArgPrefixes[
-            Annotated[Collect, tyro.conf.subcommand("collect")]
-            | Annotated[Inspect, tyro.conf.subcommand("inspect")]
-            | Annotated[Convert, tyro.conf.subcommand("convert")]
-        ]
-    ]
+    command: tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[Kind]]
 
     def run(self) -> None:
         """Does what was asked for."""

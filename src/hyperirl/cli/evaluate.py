@@ -1,17 +1,16 @@
 """`hyperirl evaluate`: what the reward of a run is worth."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from hyperirl.cli.arguments import Flag, Maybe, run_path
+from hyperirl.cli.arguments import Flag, Maybe, command, run_path
 from hyperirl.cli.workers import Workers
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Evaluate:
     """Train fresh policies on a learned reward, and measure what it is worth.
 

@@ -1,15 +1,14 @@
 """`hyperirl export`: a reward and a policy for those who have only NumPy."""
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from hyperirl.cli.arguments import Flag, run_path
+from hyperirl.cli.arguments import Flag, command, run_path
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Export:
     """Write a reward and a policy as files that need only NumPy.
 

@@ -12,6 +12,7 @@ from hyperirl.cli.arguments import (
     RUNS,
     Flag,
     Maybe,
+    command,
     point_latest_to,
     run_path,
 )
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from hyperirl.runs import RunFolder
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Learn:
     """Learn a reward from demonstrations.
 
@@ -86,7 +87,7 @@ class Learn:
             _run(setup, folder, telling)
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Resume:
     """Go on with a run that was stopped or killed; its end is the same.
 
@@ -95,7 +96,7 @@ class Resume:
         hyperirl resume runs/mine --env my_module:make_env
     """
 
-    run_folder: Annotated[Path, tyro.conf.Positional]
+    run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The folder of the run, or `latest`."""
     env: Maybe[str] = None
     """The environment, if the run was started with one of your own."""

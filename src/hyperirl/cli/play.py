@@ -1,19 +1,18 @@
 """`hyperirl play`: an episode of a run's policy, as a film."""
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from hyperirl.cli.arguments import Flag, Maybe, run_path
+from hyperirl.cli.arguments import Flag, Maybe, command, run_path
 
 if TYPE_CHECKING:
     from hyperirl.films import Format
     from hyperirl.runs import RunFolder
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Play:
     """Play an episode of a run's policy, and write a film of it.
 

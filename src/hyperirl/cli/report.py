@@ -1,15 +1,14 @@
 """`hyperirl report`: runs as one HTML file."""
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from hyperirl.cli.arguments import Maybe, run_path
+from hyperirl.cli.arguments import Maybe, command, run_path
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Report:
     """Make one HTML file from run folders; several runs are compared.
 
@@ -21,7 +20,11 @@ class Report:
         hyperirl report runs/fisher runs/ml-irl runs/bc --out comparison.html
     """
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    runs: Annotated[
+        tuple[Path, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="RUN [RUN ...]", help_behavior_hint=""),
+    ]
     """The folders of the runs; `latest` is the newest in runs/."""
     out: Maybe[Path] = None
     """The file to write: report.html in the folder of a single run, or here."""

@@ -1,6 +1,5 @@
 """`hyperirl reproduce`: the paper's tables and figures, with ours beside them."""
 
-import dataclasses
 import shlex
 import sys
 import time
@@ -9,12 +8,12 @@ from typing import Annotated, Literal
 
 import tyro
 
-from hyperirl.cli.arguments import Flag, Maybe
+from hyperirl.cli.arguments import Flag, Maybe, command
 from hyperirl.cli.cells import cell_runner
 from hyperirl.experiments.reproduce import NAMES, SEEDS, Budget, Name, reproduce
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Reproduce:
     """Run an experiment of the paper, and put our numbers beside its own.
 

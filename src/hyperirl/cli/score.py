@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
-from hyperirl.cli.arguments import Flag, Maybe, run_path
+from hyperirl.cli.arguments import Flag, Maybe, command, run_path
 
 if TYPE_CHECKING:
     from hyperirl.rewards.scoring import Scores
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Score:
     """Score episodes by a learned reward: its sum, mean and discounted sum.
 
@@ -25,9 +25,9 @@ class Score:
         hyperirl score reward.npz my_demos.npz --json
     """
 
-    reward: Annotated[Path, tyro.conf.Positional]
+    reward: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="REWARD")]
     """The file of a reward, the folder of a run, or `latest`."""
-    demos: Annotated[str, tyro.conf.Positional]
+    demos: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DEMOS")]
     """Episodes: a .npz file, or the name of bundled demonstrations."""
     discount: Maybe[float] = None
     """How much the next step is worth, against this one; what the demonstrations say by

@@ -1,15 +1,14 @@
 """The settings of learning, in groups: what most people want first."""
 
-import ast
 import dataclasses
 import inspect
-import textwrap
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import tyro
 
 from hyperirl import options
+from hyperirl.cli.arguments import meanings
 from hyperirl.options import Options
 
 
@@ -99,18 +98,6 @@ GROUPS: tuple[Group, ...] = (
 )
 
 
-def meanings() -> dict[str, str]:
-    """What `Options` says about each setting, on one line each."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(Options))).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    found: dict[str, str] = {}
-    for field, words in zip(tree.body, tree.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            text = ast.literal_eval(words.value) if isinstance(words, ast.Expr) else ""
-            found[field.target.id] = " ".join(text.split())
-    return found
-
-
 def metavar(name: str) -> str:
     """What may stand after a setting in the command line."""
     (kind,) = options.kinds(name)
@@ -145,7 +132,7 @@ def _collect(**groups: Any) -> Options:
 
 
 def _parser() -> Any:
-    words = meanings()
+    words = meanings(Options)
     structures = {group.name: _structure(group, words) for group in GROUPS}
     _collect.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [

@@ -1,6 +1,5 @@
 """`hyperirl sweep`: many runs, over settings and seeds."""
 
-import dataclasses
 import shlex
 import sys
 from pathlib import Path
@@ -8,13 +7,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from hyperirl.cli.arguments import Flag, Maybe
+from hyperirl.cli.arguments import Flag, Maybe, command
 from hyperirl.cli.cells import cell_runner
 from hyperirl.cli.settings import Settings
 from hyperirl.options import Options
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Sweep:
     """Learn with all combinations of some settings, each with several seeds.
 

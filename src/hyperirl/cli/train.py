@@ -1,20 +1,19 @@
 """`hyperirl train`: a policy for a reward."""
 
-import dataclasses
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from hyperirl.cli.arguments import Flag, Maybe
+from hyperirl.cli.arguments import Flag, Maybe, command
 from hyperirl.cli.workers import Workers
 
 if TYPE_CHECKING:
     from hyperirl.inner import AbstractInnerSolver, Point
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Train:
     """Train a policy on a reward, from scratch.
 

@@ -1,11 +1,12 @@
 """`hyperirl version`: what is installed here, for bug reports."""
 
-import dataclasses
 import platform
 from importlib import metadata
 
+from hyperirl.cli.arguments import command
 
-@dataclasses.dataclass(frozen=True)
+
+@command
 class Version:
     """Show the versions of hyperirl and of what it computes with, for bug reports."""
 

@@ -1,15 +1,14 @@
 """`hyperirl watch`: the report of a run while it runs."""
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from hyperirl.cli.arguments import run_path
+from hyperirl.cli.arguments import command, run_path
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Watch:
     """Show the report of a running run in a browser, drawn anew every few seconds.
 

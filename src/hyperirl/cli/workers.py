@@ -1,15 +1,14 @@
 """Where an environment of Gymnasium's is stepped: options of several commands."""
 
 import contextlib
-import dataclasses
 import functools
 import sys
 from collections.abc import Iterator
 
-from hyperirl.cli.arguments import Flag, Maybe
+from hyperirl.cli.arguments import Flag, Maybe, command
 
 
-@dataclasses.dataclass(frozen=True)
+@command
 class Workers:
     """For slow environments of Gymnasium's."""
 

@@ -28,7 +28,7 @@ _warned: set[tuple[str, str]] = set()
 
 
 class Info(eqx.Module):
-    """Diagnostics of one solve. NaN and -1 mean: not known to this solver."""
+    """Diagnostics of one solve; NaN or -1 where the solver does not know."""
 
     relative_residual: Float[Array, "..."]
     """`|g - (X^T X + damping I) v| / |g|`, before v is rounded to the type of g."""

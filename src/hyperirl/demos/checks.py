@@ -22,17 +22,17 @@ def check_against(demos: Demos, environment: AbstractWorld) -> None:
             f"The demonstrations have observations of {size} numbers, and {name} has "
             f"{environment.observation_size}; give the environment they come from."
         )
+    match environment.action_space:
+        case Discrete() as space:
+            _check_choices(demos, space, name)
+        case Box() as space:
+            _check_vectors(demos, space, name)
     longest = int(np.max(np.asarray(batch.lengths)))
     if longest > environment.horizon:
         raise DemosError(
             f"The demonstrations have episodes of up to {longest} steps, and {name} is "
             f"cut after {environment.horizon}; make it with `horizon={longest}`."
         )
-    match environment.action_space:
-        case Discrete() as space:
-            _check_choices(demos, space, name)
-        case Box() as space:
-            _check_vectors(demos, space, name)
 
 
 def _check_choices(demos: Demos, space: Discrete, name: str) -> None:

@@ -61,6 +61,12 @@ def load(
 
 
 def _find(source: str | Path, download: bool) -> Path:
+    if not isinstance(source, str | Path):
+        raise DemosError(
+            f"Demonstrations are a name, a path or `Demos`, got a "
+            f"{type(source).__name__}; `hyperirl.demos.from_arrays` makes them of "
+            "lists of arrays."
+        )
     if source in bundled:
         return _DATA / f"{source}.npz"
     path = Path(source)

@@ -62,7 +62,7 @@ class Transition(eqx.Module):
 
 
 class AbstractWorld(eqx.Module):
-    """Anything that can be sampled: what is known of it from above.
+    """Anything in which episodes can be played, compiled or stepped.
 
     One that `is_stepped` lives outside compiled programs. It brings its own `start`,
     `act` and `episodes`; see `hyperirl.worlds`.

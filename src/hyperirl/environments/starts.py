@@ -11,7 +11,7 @@ from hyperirl.spaces import ActionSpace
 
 
 class OtherStarts(AbstractEnvironment):
-    """Episodes start in one of many given states with some chance, and are shorter.
+    """The same environment with shorter episodes, a share of which start elsewhere.
 
     The soft-optimal policy is the same wherever episodes start. But a policy that is
     trained on its own states alone is at the mercy of its network everywhere else, and

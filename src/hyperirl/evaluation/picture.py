@@ -18,7 +18,7 @@ _EPISODES = 32  # Played by the policy; half as many where the host steps.
 
 
 def picture(subject: Subject, ranking: RankingSet | None = None) -> dict[str, Any]:
-    """All that is drawn: what `reward_map` makes, and by name what the others do.
+    """All that a report draws about a reward: its map, and the parts below by name.
 
     `along` an expert's episode, `sensitivity`, `visits`, and a `scatter` of learned and
     true returns. A policy without a reward has only `visits`.

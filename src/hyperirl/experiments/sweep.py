@@ -1,5 +1,6 @@
 """All combinations of some settings, each with several seeds."""
 
+import difflib
 import itertools
 import typing
 from collections.abc import Mapping, Sequence
@@ -68,8 +69,14 @@ def parse_choice(text: str) -> tuple[str, list[Any]]:
     if name in ("env", "demos"):
         return name, [value.strip() for value in values.split(",")]
     if name not in NAMES:
-        known = ", ".join(sorted(("env", "demos", *NAMES)))
-        raise ValueError(f"There is no setting `{name}`; choose one of {known}.")
+        known = sorted(("env", "demos", *NAMES))
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+        rest = (
+            f"do you mean `{near[0]}`?"
+            if near
+            else f"choose one of {', '.join(known)}."
+        )
+        raise ValueError(f"There is no setting `{name}`; {rest}")
     return name, [_parse(name, value.strip()) for value in values.split(",")]
 
 

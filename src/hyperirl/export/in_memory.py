@@ -24,6 +24,11 @@ def reward_function(reward: AbstractReward | RewardFunction) -> RewardFunction:
     A reward of a class of your own is computed by JAX. What is such a function already
     is left as it is.
     """
+    if not callable(reward):
+        raise ValueError(
+            f"A reward is a function of steps, got {reward!r}; give a learned one, or "
+            "`f(state, action, next_state, done)`."
+        )
     if not isinstance(reward, AbstractReward):
         return reward
     try:

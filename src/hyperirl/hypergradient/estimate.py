@@ -21,7 +21,7 @@ from hyperirl.trajectories import Trajectories, discount_weights, halves
 
 
 class Diagnostics(eqx.Module):
-    """What an estimate says about itself; NaN is: not known to this estimator."""
+    """What an estimate says about itself; NaN where the estimator does not know."""
 
     norm: Float[Array, ""]
     """`|h|`."""

@@ -32,7 +32,7 @@ class Chunk(NamedTuple):
 
 
 def chunks(num_updates: int, num_chunks: int) -> tuple[Chunk, ...]:
-    """A training of so many updates in parts of equal size, but for rounding.
+    """Splits a training of so many updates into parts of about equal size.
 
     If there are more chunks than updates, some are empty.
     """

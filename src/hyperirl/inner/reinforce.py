@@ -50,14 +50,14 @@ class AbstractBaseline(eqx.Module):
 
 
 class RunningMean(AbstractBaseline):
-    """One number for all steps, the mean of updates before this one: the paper's."""
+    """A baseline: one number for all steps, the mean of past updates (the paper's)."""
 
     def __call__(self, to_go, alive, mean):
         return jnp.broadcast_to(mean, to_go.shape)
 
 
 class LeaveOneOut(AbstractBaseline):
-    """For each step, the mean of the other episodes that are alive at that time."""
+    """A baseline: for each step, the mean of the other episodes alive then."""
 
     def __call__(self, to_go, alive, mean):
         count = jnp.sum(alive, axis=1, keepdims=True).astype(to_go.dtype)

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import types
+import typing
 from typing import Any
 
 import jax
@@ -34,6 +35,17 @@ class Given:
     """Who solves for `v` in the Fisher estimator; with its own damping."""
     optimizer: optax.GradientTransformation | None = None
     """Of the reward's parameters, with its own learning rate."""
+
+    def __post_init__(self):
+        """Refuses what only looks like a part: a function, a class, a number."""
+        for name, kind in typing.get_type_hints(type(self)).items():
+            thing, (wanted, _) = getattr(self, name), typing.get_args(kind)
+            if not isinstance(thing, kind):
+                got = "the class itself" if isinstance(thing, type) else repr(thing)
+                raise ValueError(
+                    f"`{name}` must be an object whose class is derived from "
+                    f"`{wanted.__name__}`, got {got}."
+                )
 
     def described(self) -> dict[str, str]:
         """Class and hash of each object, by name."""

@@ -5,6 +5,7 @@ leaves nothing behind.
 """
 
 import dataclasses
+import difflib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -117,9 +118,11 @@ def learn(
 def make_options(**said: Any) -> Options:
     """Options by name; one sentence if there is no such option."""
     if unknown := sorted(set(said) - set(NAMES)):
-        raise ValueError(
-            f"There is no option `{unknown[0]}`; choose among {', '.join(NAMES)}."
+        near = difflib.get_close_matches(unknown[0], NAMES, n=1, cutoff=0.7)
+        rest = (
+            f"do you mean `{near[0]}`?" if near else f"choose among {', '.join(NAMES)}."
         )
+        raise ValueError(f"There is no option `{unknown[0]}`; {rest}")
     options = Options(**said)
     options.check()
     return options

@@ -19,7 +19,7 @@ _PLOTTED = ("nll_valid", "outer_loss", "true_return", "rank_corr", "inner_gap", 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Result:
-    """What was learned, and from what it can be repeated."""
+    """What was learned, and all that is needed to repeat it."""
 
     reward: AbstractReward | None
     """The learned reward `r(observation, action)`, which stands on its own; none for

@@ -32,6 +32,6 @@ class RecordedReward(eqx.Module):
 
 
 def recorded(reward: Any, steps: Any) -> Float[Array, "..."] | None:
-    """What was paid for the steps if that is the reward; None for a function."""
+    """The recorded rewards, if the reward stands for them; None for any other."""
     of_steps = getattr(reward, "of_steps", None)
     return None if of_steps is None else of_steps(steps)

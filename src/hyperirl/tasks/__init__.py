@@ -4,6 +4,7 @@ A new built-in task is a file that makes a `Task`, and a line in `_BUILT_IN`.
 """
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -103,6 +104,11 @@ def is_safe(name: str) -> bool:
 
 
 def _unknown(name: str) -> str:
+    if re.search(r"-v\d+$", name):
+        return (
+            f"There is no task {name!r}; say `{GYM}{name}` for an environment of "
+            "Gymnasium's."
+        )
     return (
         f"There is no task {name!r}; choose one of {', '.join(names)}, `gym:ID` for an "
         "environment of Gymnasium's, or `module:function` for your own."

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -69,7 +70,7 @@ def make_world(
             "function that you give."
         )
     else:
-        first = given()
+        first = _checked(given())
         name, limit = _name(first.spec, first), _limit(first)
         make = functools.partial(copies, given)
     horizon = _horizon(name, horizon, limit, longest)
@@ -78,6 +79,24 @@ def make_world(
         return SteppedWorld(engine=make_engine(), horizon=horizon)
     engine = sharded(name, make_engine, workers, ray=ray)
     return SteppedWorld(engine=engine, horizon=horizon)
+
+
+def _checked(made: Any) -> gymnasium.Env:
+    """What a function made, if it is an environment of today's Gymnasium."""
+    if not isinstance(made, gymnasium.Env):
+        raise ValueError(
+            f"The function must make a `gymnasium.Env`, and it made a "
+            f"{type(made).__name__}."
+        )
+    parameters = inspect.signature(made.reset).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    if "seed" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+        raise ValueError(
+            f"`{type(made).__name__}.reset` takes no seed, as in the old Gym; write "
+            "`reset(self, *, seed=None, options=None)`, which returns an observation "
+            "and a dictionary, and let `step` return five things."
+        )
+    return made
 
 
 def _of_vector(
@@ -98,7 +117,7 @@ def _of_vector(
 def variants_of(
     given: Given, *, horizon: int | None = None, workers: int = 0, ray: bool = False
 ) -> dict[str, SteppedWorld]:
-    """The same robot with other dynamics, by name; none of any other world."""
+    """The same robot with changed dynamics, by name; nothing for other worlds."""
     if isinstance(given, str):
         given = _spec(given.removeprefix("gym:"))
     spec = given.spec if isinstance(given, gymnasium.Env) else given

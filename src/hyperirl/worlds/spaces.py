@@ -31,6 +31,12 @@ def reader(space: spaces.Space) -> Reader:
 
 @reader.register(spaces.Box)
 def _(space: Any) -> Reader:
+    if len(space.shape) == 3 and space.dtype == np.uint8:
+        raise ValueError(
+            f"Observations of the shape {space.shape} are images, and hyperirl reads "
+            "vectors; compute some numbers from each image with "
+            "gymnasium.wrappers.TransformObservation."
+        )
     if np.issubdtype(space.dtype, np.integer):
         largest = max(abs(int(space.low.min())), abs(int(space.high.max())))
         if largest > _EXACT:

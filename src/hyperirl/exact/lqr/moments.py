@@ -61,7 +61,7 @@ def moments(
     *,
     horizon: int | None = None,
 ) -> Moments:
-    """Those of a linear-Gaussian policy, before `horizon` if there is one.
+    """The moments of a linear-Gaussian policy, up to `horizon` if there is one.
 
     With `M = A - B K` and action covariance `S`, the state covariance `X_t` moves as
     `X_{t+1} = M X_t M' + B S B' + W`. The infinite sum solves the Lyapunov equation
@@ -86,7 +86,7 @@ def moments(
 
 
 def demo_moments(demos: Trajectories, discount: float | Float[Array, ""]) -> Moments:
-    """Those of demonstrations: `(1/N) sum_tau sum_t gamma^t z_t z_t'`."""
+    """The moments of demonstrations: `(1/N) sum_tau sum_t gamma^t z_t z_t'`."""
     weights = discount_weights(float64(demos), jnp.asarray(discount, jnp.float64))
     weights = weights / demos.num_episodes
     # `where` and not a product: padding may hold anything, NaN included.
