@@ -1,7 +1,11 @@
 """One training by Stable-Baselines3, on a reward exported for NumPy or the true one.
 
 Run by `sb3_retrain.py`, in an environment that has stable-baselines3 and no hyperirl.
-Reads what to do as JSON from its argument, prints what came out as JSON.
+Reads what to do as JSON from its argument, prints what came out as JSON. For a robot:
+
+    python benchmarks/_sb3_worker.py '{"env": "Hopper-v5", "algorithm": "plain-ppo",
+        "reward": "exported", "seed": 0, "steps": 500000, "every": 50000,
+        "gamma": null}'
 """
 
 import json
@@ -83,6 +87,12 @@ def sac(envs, seed: int, gamma: float = 0.99) -> SAC:
     )
 
 
+def plain(envs, seed: int, gamma: float = 0.99) -> PPO:
+    """The defaults, for robots: as many steps an update as with one environment."""
+    steps = 2048 // envs.num_envs
+    return PPO("MlpPolicy", envs, n_steps=steps, gamma=gamma, seed=seed, device="cpu")
+
+
 def main() -> None:
     torch.set_num_threads(1)
     task = json.loads(sys.argv[1])
@@ -93,7 +103,8 @@ def main() -> None:
 
         reward = load_reward(f"{task['reward']}/reward.npz")
         wrap = lambda env: Paid(env, reward)
-    algorithm, num_envs = {"ppo": (ppo, 8), "sac": (sac, 1)}[task["algorithm"]]
+    known = {"ppo": (ppo, 8), "plain-ppo": (plain, 8), "sac": (sac, 1)}
+    algorithm, num_envs = known[task["algorithm"]]
     envs = make_vec_env(
         task["env"], n_envs=num_envs, seed=task["seed"], wrapper_class=wrap
     )
