@@ -27,7 +27,7 @@ sys.path.insert(0, str(FAULTS))
 
 SECONDS, MEMORY, MULTIPLE = 10.0, 2**26, 20
 MEASURED = 20  # One input of so many: measuring memory is slow.
-BATCH = 500
+BATCH = 20_000  # Inputs of one process: starting it takes seconds.
 FAILURES = ("traceback", "over time", "over memory", "crash")
 
 
@@ -109,7 +109,7 @@ def main() -> None:
     counts = {name: collections.Counter() for name in names}
     failures: dict[str, list] = {name: [] for name in names}
     stop = time.monotonic() + 60 * args.minutes
-    size = min(each, 100 * BATCH // 10)
+    size = min(each, BATCH)
     for number in range(-(-each // size)):  # In turn, so all get their share.
         for name in names:
             if time.monotonic() > stop:
