@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import ctypes
 import dataclasses
+import faulthandler
 import importlib
 import json
 import os
@@ -38,8 +39,9 @@ from soak_jobs import JOBS, Job
 from hyperirl.cli import main as hyperirl
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT")
+NUMBERS = [getattr(signal, name) for name in SIGNALS[1:]]  # SIGKILL asks nobody.
 POLITE = 130  # The exit code of a command that was asked to stop.
-PATIENCE = 300.0  # Seconds that a command may take.
+PATIENCE = 900.0  # Seconds that a command may take.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,9 +72,13 @@ def child(
     The seconds are those of a clock that is told the child, or else of the wall.
     """
     began = time.monotonic()
+    log.write_text("")
+    # Until the command runs, a signal would hit this script.
+    signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     pid = os.fork()
     if not pid:
         _be_the_child(work, log)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
     stop = began + PATIENCE
     spent = clock or (lambda _: time.monotonic() - began)
     sent = used = 0.0
@@ -111,10 +117,14 @@ def _be_the_child(work: Callable[[], object], log: Path) -> None:
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
+        faulthandler.dump_traceback_later(0.9 * PATIENCE)  # Where it hangs.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
         work()
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
+    except KeyboardInterrupt:  # Before the command began, or after it had ended.
+        code = POLITE
     except BaseException:
         traceback.print_exc()
     finally:
