@@ -150,9 +150,9 @@ def _be_the_tests(words: list[str], source: Path) -> None:
         os._exit(code)
 
 
-def chosen(words: list[str]) -> list[Bug]:
-    """The bugs of the list whose file or name has one of the words."""
-    bugs = [Bug(**bug) for bug in tomllib.loads(LIST.read_text())["bug"]]
+def chosen(listed: Path, words: list[str]) -> list[Bug]:
+    """The bugs of a list whose file or name has one of the words."""
+    bugs = [Bug(**bug) for bug in tomllib.loads(listed.read_text())["bug"]]
     fits = lambda bug: any(word in f"{bug.file} {bug.what}" for word in words)
     bugs = [bug for bug in bugs if not words or fits(bug)]
     return sorted(bugs, key=lambda bug: bug.tests)  # Those of the same tests together.
@@ -172,11 +172,12 @@ def main() -> None:
     """Tries the bugs that were not tried before, and prints the score."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("words", nargs="*", help="in the file or the name of a bug")
+    parser.add_argument("--list", type=Path, default=LIST, help="of bugs")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for a bug")
     parser.add_argument("--minutes", type=float, default=600, help="at most")
     parser.add_argument("--json", type=Path, help="what was found; goes on from there")
     args = parser.parse_args()
-    bugs, stop = chosen(args.words), time.monotonic() + 60 * args.minutes
+    bugs, stop = chosen(args.list, args.words), time.monotonic() + 60 * args.minutes
     known = args.json is not None and args.json.exists()
     found: dict[str, str] = json.loads(args.json.read_text()) if known else {}
     sound: dict[str, bool] = {}
