@@ -14,9 +14,9 @@ from unittest import mock
 
 from fuzzing import damaged, damaged_inside, damaged_json
 
-from hyperirl import demos, evaluation, films
+from hyperirl import demos, films
 from hyperirl.cli import main
-from hyperirl.learning import learn, loop
+from hyperirl.learning import evaluating, learn, loop
 from hyperirl.report import ReportServer
 
 
@@ -113,7 +113,7 @@ def _without_work():
     with (
         warnings.catch_warnings(),
         mock.patch.object(loop, "_share_done", works),
-        mock.patch.object(evaluation, "judge", works),
+        mock.patch.object(evaluating, "ranking_for", works),
         mock.patch.object(films, "play", works),
         mock.patch.object(ReportServer, "serve_forever", serve_once),
     ):
