@@ -27,8 +27,7 @@ class Job:
         name: What the table calls it.
         share: Of all kills.
         each: Kills after which it is left alone, to be done and compared.
-        waits: Whether it waits for processes that do the work, so that only the clock
-            on the wall says how far it is.
+        waits: Whether other processes do the work; only the wall's clock says how far.
     """
 
     name: str
@@ -399,5 +398,3 @@ JOBS: tuple[Job, ...] = (
     Sweep("sweep", 0.05, 5, waits=True),
     Reproduce("reproduce", 0.05, 5, waits=True),
 )
-
-__all__ = ["JOBS", "Job", "cached", "whole_files"]
