@@ -15,11 +15,12 @@ import collections
 import contextlib
 import dataclasses
 import hashlib
+import importlib
 import json
 import os
 import shlex
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -30,6 +31,21 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 LIST = Path(__file__).with_name("mutations.toml")
 CACHE = Path(tempfile.gettempdir()) / "hyperirl-mutants-cache"  # Compiled programs.
+os.environ |= {
+    # As a worker of a larger run: compiled programs are shared, see `conftest.py`.
+    "PYTEST_XDIST_WORKER": "gw0",
+    "JAX_COMPILATION_CACHE_DIR": str(CACHE),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "JAX_ENABLE_X64": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+for name in ("jax", "equinox", "optax", "beartype", "gymnasium", "tyro", "pytest"):
+    importlib.import_module(name)  # Once for all bugs; they start no thread.
+
+import pytest  # noqa: E402
+
 NOTICED, NOT_NOTICED, SLOW = "noticed", "NOT NOTICED", "NO ANSWER"
 OUT_OF_DATE, BROKEN = "OUT OF DATE", "BROKEN TESTS"  # No such line; they always fail.
 FAILED, INTERRUPTED = 1, 2  # Pytest's codes for failed tests, and for a broken import.
@@ -97,32 +113,46 @@ def outcome(bug: Bug, copy: Path, sound: dict[str, bool], timeout: float) -> str
 
 
 def run_tests(tests: str, source: Path, timeout: float) -> int | None:
-    """Pytest's exit code; `None` if the tests took too long to say anything."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    environment = os.environ | {
-        "PYTHONPATH": str(source),
-        # As a worker of a larger run: compiled programs are shared, see `conftest.py`.
-        "PYTEST_XDIST_WORKER": "gw0",
-        "JAX_COMPILATION_CACHE_DIR": str(CACHE),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
-        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
-    }
+    """Pytest's exit code; `None` if the tests took too long to say anything.
+
+    They run in a fork of this process, which has imported everything but the package.
+    """
+    stop = time.monotonic() + timeout
+    pid = os.fork()
+    if not pid:
+        _be_the_tests(shlex.split(tests), source)
+    while time.monotonic() < stop:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.05)
+    with contextlib.suppress(ProcessLookupError):  # And what it has started.
+        os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
+
+
+def _be_the_tests(words: list[str], source: Path) -> None:
+    code = 1
     try:
-        done = subprocess.run(
-            [*command, "-p", "no:xdist", *shlex.split(tests)],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            timeout=timeout,
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    return done.returncode
+        os.setsid()
+        os.environ["PYTHONPATH"] = str(source)  # Of processes that tests start.
+        sys.path.insert(0, str(source))
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(nowhere, number)
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        code = int(pytest.main([*options, *words]))
+    except BaseException:
+        code = INTERRUPTED
+    finally:
+        os._exit(code)
 
 
-def chosen(words: list[str]) -> list[Bug]:
-    """The bugs of the list whose file or name has one of the words."""
-    bugs = [Bug(**bug) for bug in tomllib.loads(LIST.read_text())["bug"]]
+def chosen(listed: Path, words: list[str]) -> list[Bug]:
+    """The bugs of a list whose file or name has one of the words."""
+    bugs = [Bug(**bug) for bug in tomllib.loads(listed.read_text())["bug"]]
     fits = lambda bug: any(word in f"{bug.file} {bug.what}" for word in words)
     bugs = [bug for bug in bugs if not words or fits(bug)]
     return sorted(bugs, key=lambda bug: bug.tests)  # Those of the same tests together.
@@ -142,11 +172,12 @@ def main() -> None:
     """Tries the bugs that were not tried before, and prints the score."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("words", nargs="*", help="in the file or the name of a bug")
+    parser.add_argument("--list", type=Path, default=LIST, help="of bugs")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for a bug")
     parser.add_argument("--minutes", type=float, default=600, help="at most")
     parser.add_argument("--json", type=Path, help="what was found; goes on from there")
     args = parser.parse_args()
-    bugs, stop = chosen(args.words), time.monotonic() + 60 * args.minutes
+    bugs, stop = chosen(args.list, args.words), time.monotonic() + 60 * args.minutes
     known = args.json is not None and args.json.exists()
     found: dict[str, str] = json.loads(args.json.read_text()) if known else {}
     sound: dict[str, bool] = {}

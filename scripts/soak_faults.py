@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import soak_ray
 from soak_jobs import cached, whole_files
 
 from hyperirl.cli import main as hyperirl
@@ -40,7 +41,7 @@ def run(child: Callable[..., Any], only: list[str]) -> list[dict]:
                 continue
             rows.append(_row(fault, home / fault.__name__, shown, expected, child, log))
             print(rows[-1], flush=True)
-    return rows
+    return rows + soak_ray.run(child, only, shown)
 
 
 def _row(

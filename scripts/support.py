@@ -6,7 +6,8 @@
 For every Python that is there: the wheel with the newest versions of its dependencies,
 the source archive with the newest ones, and the wheel with the oldest ones that
 `pyproject.toml` allows. Each environment then learns a reward, exports it and draws a
-report. A Python that is not there is said to be missing.
+report. A Python that is not there is said to be missing; pyenv shows those that
+`PYENV_VERSION` names.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PYTHONS = ("python3.11", "python3.12", "python3.13")
 CASES = ("newest", "sdist", "oldest")
+PATIENCE = 3600  # Seconds for a command; a busy machine compiles for long.
 LEARN = "learn --env lqr --steps 2 --inner-updates 1 --no-adaptive --agent-episodes 4"
 COMMANDS = (
     "--version",
@@ -34,11 +36,11 @@ COMMANDS = (
 
 
 def oldest() -> list[str]:
-    """Each dependency at the lowest version that is allowed."""
+    """Each dependency at the lowest version that is allowed, and for which Python."""
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lowest = re.compile(r"^([A-Za-z0-9_.-]+)>=([0-9.]+)")
+    lowest = re.compile(r"^([A-Za-z0-9_.-]+)>=([0-9.]+)[^;]*(;.*)?$")
     found = [lowest.match(line) for line in listed["dependencies"]]
-    return [f"{match[1]}=={match[2]}" for match in found if match]
+    return [f"{match[1]}=={match[2]}{match[3] or ''}" for match in found if match]
 
 
 def build(place: Path) -> tuple[Path, Path]:
@@ -68,6 +70,8 @@ def try_one(python: str, case: str, package: Path, place: Path) -> dict:
     except subprocess.CalledProcessError as error:
         said = (error.stderr or error.stdout).strip().splitlines() or [""]
         row |= {"wrong": 1, "said": " ".join(map(str, error.cmd[-6:])), "why": said[-1]}
+    except subprocess.TimeoutExpired as error:
+        row |= {"wrong": 1, "said": " ".join(map(str, error.cmd[-6:])), "why": "slow"}
     else:
         main = {line.split("==")[0] for line in oldest()} | {"jaxlib"}
         row["versions"] = [v for v in frozen if v.split("==")[0].lower() in main]
@@ -77,7 +81,7 @@ def try_one(python: str, case: str, package: Path, place: Path) -> dict:
 
 def _run(command: list[str], cwd: Path | None = None) -> str:
     done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, check=True, timeout=900
+        command, cwd=cwd, capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     return done.stdout
 

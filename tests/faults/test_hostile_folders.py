@@ -1,10 +1,12 @@
 """Run folders from somebody who means harm: one sentence and exit code 2."""
 
+import dataclasses
 import json
 import re
 
 import numpy as np
 import pytest
+from commands import COMMANDS
 from fuzzing import damaged, damaged_json
 
 from hyperirl.cli import main
@@ -110,6 +112,32 @@ def test_damaged_metrics_get_a_sentence_or_do_no_harm(run, capsys):
 def test_no_run_goes_on_from_what_is_damaged(run, capsys, name):
     """A few wounds are in places that say nothing."""
     assert 12 < refusals(capsys, run, name, ("resume",), cases=16) <= 16
+
+
+# Those that the tests above do not call.
+OTHERS = ("evaluate", "play", "watch", "export", "score", "demos")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [c for c in COMMANDS if c.words.startswith(OTHERS)],
+    ids=lambda command: command.name,
+)
+def test_other_commands_say_a_sentence_too(finished_run, tmp_path, command):
+    command = dataclasses.replace(command, source=finished_run)
+    path = command.write(tmp_path)
+    whole, random = path.read_bytes(), np.random.default_rng(0)
+    command.read(path)
+    for _ in range(5):
+        path.write_bytes(command.damaged(whole, random))
+        try:
+            command.read(path)
+        except ValueError as error:
+            words = str(error)
+            assert words and "\n" not in words and len(words) < 1000, words
+    path.write_bytes(b"null\n")
+    with pytest.raises(ValueError, match=r"run|demos"):
+        command.read(path)
 
 
 def refusals(capsys, run, name, commands, *, cases) -> int:

@@ -25,6 +25,7 @@ from hyperirl.cli.play import Play
 from hyperirl.cli.report import Report
 from hyperirl.cli.reproduce import Reproduce
 from hyperirl.cli.score import Score
+from hyperirl.cli.stopping import INTERRUPTED
 from hyperirl.cli.sweep import Sweep
 from hyperirl.cli.train import Train
 from hyperirl.cli.version import Version
@@ -101,6 +102,9 @@ def main(args: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None  # As if by SIGPIPE.
+    except KeyboardInterrupt:
+        print("hyperirl: interrupted.", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None
 
 
 def _run(args: Sequence[str] | None) -> None:
@@ -133,9 +137,6 @@ def _run(args: Sequence[str] | None) -> None:
             raise
         print(f"hyperirl: {_sentence(error)}", file=sys.stderr)
         raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        print("hyperirl: interrupted.", file=sys.stderr)
-        raise SystemExit(130) from None
 
 
 def _sentence(error: Exception) -> str:
