@@ -137,7 +137,8 @@ class Options:
     """Updates of the inner solver for each outer step."""
     average: int | None = None
     """The policy is the mean of the parameters after so many of the last inner solves.
-    That removes the noise of the inner solver. 1: the last one alone."""
+    That removes the noise of the inner solver. 1: the last one alone. 0: the last
+    quarter of all so far, so that the mean gets longer as the reward settles."""
     challenge_every: int | None = None
     """Start a challenger every so many steps: a policy with new weights that trains
     beside the one in the loop. While it earns more, the reward learns from it. 0:
@@ -186,7 +187,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "steps": (1, 10**9),
     "agent_episodes": (4, 100_000),  # Two halves of them are compared.
     "inner_updates": (1, 10**7),
-    "average": (1, 1000),
+    "average": (0, 1000),
     "challenge_every": (0, 10**9),
     "segment": (0, 10**9),
     "sketch_size": (1, 10**6),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from inner_problems import MDP, PPO_SOLVER, PROBLEM, REWARD, UNIFORM, logits
 
-from hyperirl.inner import Averaged, Exponential, Window
+from hyperirl.inner import Averaged, Exponential, Growing, Window
 from hyperirl.networks import Normalizer, partition
 from hyperirl.policies import mlp_policy
 from hyperirl.spaces import Discrete
@@ -48,6 +48,8 @@ def run(average, policies):
         (Window(16), [1, 1, 1, 1, 1, 1, 1]),
         (Exponential(1.0), [1, 1, 1, 1, 1, 1, 1]),
         (Exponential(0.5), [1, 2, 4, 8, 16, 32, 64]),
+        (Growing(0.25), [i * (i + 1) * (i + 2) for i in range(1, 8)]),
+        (Growing(1.0), [1, 1, 1, 1, 1, 1, 1]),
     ],
 )
 def test_the_mean_after_seven_policies(average, weights):
@@ -59,13 +61,13 @@ def test_the_mean_after_seven_policies(average, weights):
     assert eqx.tree_equal(mean.normalizer, NORMALIZER)
 
 
-@pytest.mark.parametrize("average", [Window(3), Exponential(0.5)])
+@pytest.mark.parametrize("average", [Window(3), Exponential(0.5), Growing()])
 def test_the_mean_of_no_policy_is_the_policy_at_hand(average):
     first = POLICIES[0]
     assert eqx.tree_equal(average.mean(average.init(first), first), first)
 
 
-@pytest.mark.parametrize("average", [Window(3), Exponential(0.5)])
+@pytest.mark.parametrize("average", [Window(3), Exponential(0.5), Growing()])
 def test_the_state_keeps_its_shapes_and_types(average):
     """It goes into checkpoints and through compiled loops."""
     for policy in (POLICIES[0], UNIFORM):  # In `float64` and in `float32`.

@@ -43,7 +43,7 @@ class AbstractAverage(eqx.Module):
 
 
 class Faded(eqx.Module):
-    """A mean and the weight of what it is of."""
+    """A mean and the weight, or the number, of what it is of."""
 
     mean: PyTree[Array]
     weight: Float[Array, ""]
@@ -69,6 +69,36 @@ class Exponential(AbstractAverage):
         follow = lambda old, new: old + (new - old) / weight.astype(old.dtype)
         mean = jax.tree.map(follow, state.mean, partition(policy)[0])
         return Faded(mean, weight)
+
+    def mean(self, state: Faded, policy: AbstractPolicy) -> AbstractPolicy:
+        return _with(policy, state.mean, state.weight > 0)
+
+
+class Growing(AbstractAverage):
+    """A mean that remembers about the last `share` of all policies so far.
+
+    Early policies are soon forgotten, and the more there are the quieter it is: right
+    where what they solve moves ever more slowly (Shamir and Zhang, 2013). It costs the
+    memory of one.
+    """
+
+    share: Float[Array, ""] = eqx.field(
+        converter=lambda x: jnp.asarray(x, jnp.float32), default=0.25
+    )
+
+    def init(self, policy: AbstractPolicy) -> Faded:
+        zeros = jax.tree.map(jnp.zeros_like, partition(policy)[0])
+        return Faded(zeros, jnp.zeros((), jnp.float32))
+
+    def update(self, state: Faded, policy: AbstractPolicy) -> Faded:
+        count = state.weight + 1
+
+        def follow(old: Array, new: Array) -> Array:
+            number, share = count.astype(old.dtype), self.share.astype(old.dtype)
+            return old + (new - old) / (share * (number - 1) + 1)
+
+        mean = jax.tree.map(follow, state.mean, partition(policy)[0])
+        return Faded(mean, count)
 
     def mean(self, state: Faded, policy: AbstractPolicy) -> AbstractPolicy:
         return _with(policy, state.mean, state.weight > 0)

@@ -18,7 +18,9 @@ def has_settled(nll: Sequence[float | None], window: int = WINDOW) -> bool:
         nll: Of every step so far; `None` or NaN where it is not known.
         window: How many steps a mean is of.
     """
-    known = np.asarray([np.nan if x is None else x for x in list(nll)[-2 * window :]], float)
+    known = np.asarray(
+        [np.nan if x is None else x for x in list(nll)[-2 * window :]], float
+    )
     if len(known) < 2 * window or not np.all(np.isfinite(known)):
         return False
     before, after = known[:window], known[window:]

@@ -37,6 +37,7 @@ from hyperirl.inner import (
     SAC,
     AbstractInnerSolver,
     Averaged,
+    Growing,
     Reinforce,
     RunningMean,
     Window,
@@ -246,7 +247,9 @@ def _one_hot(trajectories: Trajectories) -> bool:
 def make_inner(config: Config, environment: AbstractWorld) -> AbstractInnerSolver:
     """Who solves the inner problem."""
     solver = _plain_inner(config, environment)
-    return solver if config.average == 1 else Averaged(solver, Window(config.average))
+    if config.average == 1:
+        return solver
+    return Averaged(solver, Window(config.average) if config.average else Growing())
 
 
 def _plain_inner(config: Config, environment: AbstractWorld) -> AbstractInnerSolver:
