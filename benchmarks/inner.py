@@ -291,7 +291,7 @@ def scatter(
     import hyperirl  # noqa: F401
     from hyperirl import demos, saving, tasks
     from hyperirl.hypergradient import policy_nll
-    from hyperirl.inner import Exponential, Growing, Window, ppo_for
+    from hyperirl.inner import Exponential, Window, ppo_for
     from hyperirl.policies import mlp_policy
     from hyperirl.problem import problem
     from hyperirl.rewards import fit_normalizer
@@ -310,7 +310,7 @@ def scatter(
         normalizer=fit_normalizer(shown),
     )
     averages = {f"mean of {n}": Window(n) for n in (4, 8, 16)}
-    averages |= {"exponential 0.9": Exponential(0.9), "growing": Growing()}
+    averages |= {"exponential 0.9": Exponential(0.9)}
     nll = jax.jit(lambda policy: jnp.mean(policy_nll(policy, expert)))
     state = solver.init(practice, policy, key=jr.key(seed + 100))
     means = {kind: average.init(policy) for kind, average in averages.items()}

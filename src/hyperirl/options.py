@@ -137,8 +137,8 @@ class Options:
     """Updates of the inner solver for each outer step."""
     average: int | None = None
     """The policy is the mean of the parameters after so many of the last inner solves.
-    That removes the noise of the inner solver. 1: the last one alone. 0: the last
-    quarter of all so far, so that the mean gets longer as the reward settles."""
+    That removes the noise of the inner solver. 1: the last one alone. 0: more of
+    them the shorter the natural steps are, so that the mean never lags behind."""
     challenge_every: int | None = None
     """Start a challenger every so many steps: a policy with new weights that trains
     beside the one in the loop. While it earns more, the reward learns from it. 0:

@@ -12,6 +12,7 @@ goes through `update`, as in optax, and lives beside any solver:
 """
 
 import abc
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -20,7 +21,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractWorld
-from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
+from hyperirl.inner.solver import (
+    AbstractInnerSolver,
+    Reward,
+    SolveReport,
+    hyperparameter,
+)
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
@@ -28,6 +34,10 @@ from hyperirl.problem import Problem
 
 class AbstractAverage(eqx.Module):
     """A running mean of the trained parameters of a policy."""
+
+    def at_pace(self, pace: Float[Array, ""]) -> "AbstractAverage":
+        """For a problem that goes this share of the way to its end in one step."""
+        return self
 
     @abc.abstractmethod
     def init(self, policy: AbstractPolicy) -> Any:
@@ -43,7 +53,7 @@ class AbstractAverage(eqx.Module):
 
 
 class Faded(eqx.Module):
-    """A mean and the weight, or the number, of what it is of."""
+    """A mean and the weight of what it is of."""
 
     mean: PyTree[Array]
     weight: Float[Array, ""]
@@ -74,34 +84,33 @@ class Exponential(AbstractAverage):
         return _with(policy, state.mean, state.weight > 0)
 
 
-class Growing(AbstractAverage):
-    """A mean that remembers about the last `share` of all policies so far.
+class Paced(AbstractAverage):
+    """A mean that forgets faster than what its policies solve moves.
 
-    Early policies are soon forgotten, and the more there are the quieter it is: right
-    where what they solve moves ever more slowly (Shamir and Zhang, 2013). It costs the
-    memory of one.
+    A mean lags behind. In a loop that steers by it, a lag beyond a step of full length
+    makes the loop swing. So the weights fall by `speed` times the pace, which is the
+    share of the way to its end that the reward goes in one step. When the reward slows
+    down, the mean gets longer and quieter. It costs the memory of one policy.
     """
 
-    share: Float[Array, ""] = eqx.field(
-        converter=lambda x: jnp.asarray(x, jnp.float32), default=0.25
-    )
+    pace: Float[Array, ""] = hyperparameter(1.0)
+    speed: Float[Array, ""] = hyperparameter(2.0)
+
+    def at_pace(self, pace: Float[Array, ""]) -> "Paced":
+        return dataclasses.replace(self, pace=pace)
 
     def init(self, policy: AbstractPolicy) -> Faded:
-        zeros = jax.tree.map(jnp.zeros_like, partition(policy)[0])
-        return Faded(zeros, jnp.zeros((), jnp.float32))
+        return self._fading.init(policy)
 
     def update(self, state: Faded, policy: AbstractPolicy) -> Faded:
-        count = state.weight + 1
-
-        def follow(old: Array, new: Array) -> Array:
-            number, share = count.astype(old.dtype), self.share.astype(old.dtype)
-            return old + (new - old) / (share * (number - 1) + 1)
-
-        mean = jax.tree.map(follow, state.mean, partition(policy)[0])
-        return Faded(mean, count)
+        return self._fading.update(state, policy)
 
     def mean(self, state: Faded, policy: AbstractPolicy) -> AbstractPolicy:
-        return _with(policy, state.mean, state.weight > 0)
+        return self._fading.mean(state, policy)
+
+    @property
+    def _fading(self) -> Exponential:
+        return Exponential(1 - jnp.minimum(1.0, self.speed * self.pace))
 
 
 class Recent(eqx.Module):
@@ -169,6 +178,9 @@ class Averaged(AbstractInnerSolver):
 
     def required_policy(self, environment: AbstractWorld) -> AbstractPolicy | None:
         return self.solver.required_policy(environment)
+
+    def at_pace(self, pace: Float[Array, ""]) -> "Averaged":
+        return dataclasses.replace(self, average=self.average.at_pace(pace))
 
     def init(
         self,

@@ -37,7 +37,7 @@ from hyperirl.inner import (
     SAC,
     AbstractInnerSolver,
     Averaged,
-    Growing,
+    Paced,
     Reinforce,
     RunningMean,
     Window,
@@ -249,7 +249,7 @@ def make_inner(config: Config, environment: AbstractWorld) -> AbstractInnerSolve
     solver = _plain_inner(config, environment)
     if config.average == 1:
         return solver
-    return Averaged(solver, Window(config.average) if config.average else Growing())
+    return Averaged(solver, Window(config.average) if config.average else Paced())
 
 
 def _plain_inner(config: Config, environment: AbstractWorld) -> AbstractInnerSolver:
