@@ -429,10 +429,6 @@ def test_the_policy_may_be_the_mean_of_the_last_inner_solutions(tabular_demos):
     ]
     last, mean, usual = nll(average=1), nll(average=2), nll()
     assert last[0] == mean[0] and last[1] != mean[1] and usual == mean
-    slow = dict(natural=True, trust_region=False, learning_rate=0.1)
-    paced, alone = (nll(average=n, **slow) for n in (0, 1))
-    np.testing.assert_allclose(paced[0], alone[0], rtol=1e-6)
-    assert abs(paced[1] - alone[1]) > 1e-4  # It was told that the reward moves slowly.
 
 
 def test_every_step_compares_its_hypergradient_with_the_soft_bellman_form(
