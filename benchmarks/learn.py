@@ -28,6 +28,8 @@ def fresh(result: Result, budget: int) -> dict:
         "fresh_gap_percent": found["gap_percent"]["mean"],
         "fresh_return": found["env_return"]["mean"],
         "hard_return": found["hard_return"]["mean"],
+        "expert_return": found["expert_return"]["mean"],
+        "retraining_ratio": (found.get("retraining_ratio") or {}).get("mean"),
     }
 
 

@@ -138,7 +138,8 @@ class Options:
     """Updates of the inner solver for each outer step."""
     average: int | None = None
     """The policy is the mean of the parameters after so many of the last inner solves.
-    That removes the noise of the inner solver. 1: the last one alone."""
+    That removes the noise of the inner solver. 1: the last one alone. 0: more of
+    them the shorter the natural steps are, so that the mean never lags behind."""
     challenge_every: int | None = None
     """Start a challenger every so many steps: a policy with new weights that trains
     beside the one in the loop. While it earns more, the reward learns from it. 0:
@@ -187,7 +188,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "steps": (1, 10**9),
     "agent_episodes": (4, 100_000),  # Two halves of them are compared.
     "inner_updates": (1, 10**7),
-    "average": (1, 1000),
+    "average": (0, 1000),
     "challenge_every": (0, 10**9),
     "segment": (0, 10**9),
     "sketch_size": (1, 10**6),

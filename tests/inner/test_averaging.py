@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from inner_problems import MDP, PPO_SOLVER, PROBLEM, REWARD, UNIFORM, logits
 
-from hyperirl.inner import Averaged, Exponential, Window
+from hyperirl.inner import Averaged, Exponential, Paced, Window
 from hyperirl.networks import Normalizer, partition
 from hyperirl.policies import mlp_policy
 from hyperirl.spaces import Discrete
@@ -48,6 +48,9 @@ def run(average, policies):
         (Window(16), [1, 1, 1, 1, 1, 1, 1]),
         (Exponential(1.0), [1, 1, 1, 1, 1, 1, 1]),
         (Exponential(0.5), [1, 2, 4, 8, 16, 32, 64]),
+        (Paced(pace=0.25), [1, 2, 4, 8, 16, 32, 64]),
+        (Paced(pace=1.0), [0, 0, 0, 0, 0, 0, 1]),
+        (Paced(), [0, 0, 0, 0, 0, 0, 1]),
     ],
 )
 def test_the_mean_after_seven_policies(average, weights):
@@ -59,13 +62,13 @@ def test_the_mean_after_seven_policies(average, weights):
     assert eqx.tree_equal(mean.normalizer, NORMALIZER)
 
 
-@pytest.mark.parametrize("average", [Window(3), Exponential(0.5)])
+@pytest.mark.parametrize("average", [Window(3), Exponential(0.5), Paced()])
 def test_the_mean_of_no_policy_is_the_policy_at_hand(average):
     first = POLICIES[0]
     assert eqx.tree_equal(average.mean(average.init(first), first), first)
 
 
-@pytest.mark.parametrize("average", [Window(3), Exponential(0.5)])
+@pytest.mark.parametrize("average", [Window(3), Exponential(0.5), Paced()])
 def test_the_state_keeps_its_shapes_and_types(average):
     """It goes into checkpoints and through compiled loops."""
     for policy in (POLICIES[0], UNIFORM):  # In `float64` and in `float32`.
@@ -96,6 +99,15 @@ def test_an_averaged_solver_answers_with_the_mean_of_its_answers():
     assert np.max(np.abs(seen[0] - seen[1])) > 0.01
     assert averaged.steps_per_update == PPO_SOLVER.steps_per_update
     assert averaged.required_policy(MDP) is None
+
+
+def test_a_solver_tells_its_mean_how_fast_the_problem_moves():
+    """What does not care stays as it is."""
+    pace = jnp.float32(0.125)
+    paced = Averaged(PPO_SOLVER, Paced()).at_pace(pace)
+    assert eqx.tree_equal(paced, Averaged(PPO_SOLVER, Paced(pace=0.125)))
+    others = PPO_SOLVER, Averaged(PPO_SOLVER, Window(3))
+    assert all(eqx.tree_equal(other.at_pace(pace), other) for other in others)
 
 
 def test_windows_without_room_are_refused():

@@ -13,6 +13,7 @@ from learning_setups import config_of, learner_of
 
 from hyperirl import demos, tasks
 from hyperirl.hypergradient import MLIRL, AbstractEstimator, Exact, outer_loss
+from hyperirl.inner import Paced
 from hyperirl.learning import loop, set_up, setup
 from hyperirl.learning.step import outer_step
 from hyperirl.options import Options
@@ -122,6 +123,8 @@ def test_actions_that_are_choices_have_means_of_four_solutions():
     assert (config_of("cartpole").average, config_of("pendulum").average) == (4, 1)
     world = tasks.make("cartpole").environment
     assert setup.make_inner(config_of("cartpole", average=3), world).average.size == 3
+    paced = setup.make_inner(config_of("cartpole", average=0), world).average
+    assert isinstance(paced, Paced)
 
 
 def test_trajectories_are_doubled_twice_at_most_and_only_in_noise(shown):

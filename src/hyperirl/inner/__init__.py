@@ -6,6 +6,7 @@ from hyperirl.inner.averaging import AbstractAverage as AbstractAverage
 from hyperirl.inner.averaging import Averaged as Averaged
 from hyperirl.inner.averaging import AveragedState as AveragedState
 from hyperirl.inner.averaging import Exponential as Exponential
+from hyperirl.inner.averaging import Paced as Paced
 from hyperirl.inner.averaging import Window as Window
 from hyperirl.inner.budgets import SolveBudget as SolveBudget
 from hyperirl.inner.budgets import SolveProgress as SolveProgress

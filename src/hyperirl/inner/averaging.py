@@ -12,6 +12,7 @@ goes through `update`, as in optax, and lives beside any solver:
 """
 
 import abc
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -20,7 +21,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractWorld
-from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
+from hyperirl.inner.solver import (
+    AbstractInnerSolver,
+    Reward,
+    SolveReport,
+    hyperparameter,
+)
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
@@ -28,6 +34,10 @@ from hyperirl.problem import Problem
 
 class AbstractAverage(eqx.Module):
     """A running mean of the trained parameters of a policy."""
+
+    def at_pace(self, pace: Float[Array, ""]) -> "AbstractAverage":
+        """For a problem that goes this share of the way to its end in one step."""
+        return self
 
     @abc.abstractmethod
     def init(self, policy: AbstractPolicy) -> Any:
@@ -72,6 +82,35 @@ class Exponential(AbstractAverage):
 
     def mean(self, state: Faded, policy: AbstractPolicy) -> AbstractPolicy:
         return _with(policy, state.mean, state.weight > 0)
+
+
+class Paced(AbstractAverage):
+    """A mean that forgets faster than what its policies solve moves.
+
+    A mean lags behind. In a loop that steers by it, a lag beyond a step of full length
+    makes the loop swing. So the weights fall by `speed` times the pace, which is the
+    share of the way to its end that the reward goes in one step. When the reward slows
+    down, the mean gets longer and quieter. It costs the memory of one policy.
+    """
+
+    pace: Float[Array, ""] = hyperparameter(1.0)
+    speed: Float[Array, ""] = hyperparameter(2.0)
+
+    def at_pace(self, pace: Float[Array, ""]) -> "Paced":
+        return dataclasses.replace(self, pace=pace)
+
+    def init(self, policy: AbstractPolicy) -> Faded:
+        return self._fading.init(policy)
+
+    def update(self, state: Faded, policy: AbstractPolicy) -> Faded:
+        return self._fading.update(state, policy)
+
+    def mean(self, state: Faded, policy: AbstractPolicy) -> AbstractPolicy:
+        return self._fading.mean(state, policy)
+
+    @property
+    def _fading(self) -> Exponential:
+        return Exponential(1 - jnp.minimum(1.0, self.speed * self.pace))
 
 
 class Recent(eqx.Module):
@@ -139,6 +178,9 @@ class Averaged(AbstractInnerSolver):
 
     def required_policy(self, environment: AbstractWorld) -> AbstractPolicy | None:
         return self.solver.required_policy(environment)
+
+    def at_pace(self, pace: Float[Array, ""]) -> "Averaged":
+        return dataclasses.replace(self, average=self.average.at_pace(pace))
 
     def init(
         self,

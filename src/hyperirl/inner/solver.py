@@ -67,6 +67,10 @@ class AbstractInnerSolver(eqx.Module):
         """A policy of the only class that will do; None if any differentiable one."""
         return None
 
+    def at_pace(self, pace: Float[Array, ""]) -> "AbstractInnerSolver":
+        """For a problem that goes this share of the way to its end in one step."""
+        return self
+
     @abc.abstractmethod
     def init(
         self,

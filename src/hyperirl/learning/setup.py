@@ -37,6 +37,7 @@ from hyperirl.inner import (
     SAC,
     AbstractInnerSolver,
     Averaged,
+    Paced,
     Reinforce,
     RunningMean,
     Window,
@@ -247,7 +248,9 @@ def _one_hot(trajectories: Trajectories) -> bool:
 def make_inner(config: Config, environment: AbstractWorld) -> AbstractInnerSolver:
     """Who solves the inner problem."""
     solver = _plain_inner(config, environment)
-    return solver if config.average == 1 else Averaged(solver, Window(config.average))
+    if config.average == 1:
+        return solver
+    return Averaged(solver, Window(config.average) if config.average else Paced())
 
 
 def _plain_inner(config: Config, environment: AbstractWorld) -> AbstractInnerSolver:

@@ -188,6 +188,7 @@ def _outer_step(
     learner: Learner, state: LearnState, agent_episodes: int, done: Float[Array, ""]
 ) -> tuple[LearnState, StepMetrics, Trajectories]:
     solve_key, agent_key = jr.split(jr.fold_in(learner.key, state.step))
+    learner = _in_pace(learner, done)
     answer = _solve(learner, state, solve_key)
     tried, trust = _try(learner, state, answer.inner)
     policy = (tried.solved if trust is None else trust.base).inner.policy
@@ -213,6 +214,14 @@ def _outer_step(
 
 
 _outer_step_compiled = eqx.filter_jit(_outer_step)
+
+
+def _in_pace(learner: Learner, done: Float[Array, ""]) -> Learner:
+    """Tells the inner solver how fast the reward moves, where that is known."""
+    if learner.natural is None or learner.rate is None:
+        return learner
+    inner = learner.inner.at_pace(learner.rate(done))
+    return dataclasses.replace(learner, inner=inner)
 
 
 def _challenge(
