@@ -52,6 +52,8 @@ class Robots:
     methods: tuple[str, ...] = ("fisher", "ml-irl", "bc", "true")
     """`true` is what the same training makes of the true reward."""
     temperature: float = 0.1
+    reward: str | None = None
+    """The kind of reward; as usual for the task by default."""
     steps: int | None = None
     """Outer steps; as usual for the task by default."""
     budget: int = 2_000_000
@@ -131,8 +133,11 @@ class Case:
             row |= self.retrained(self.world.reward, self.world.reward)
         else:
             timed = method == "ml-irl" and seconds is not None
-            steps = {} if self.asked.steps is None else {"steps": self.asked.steps}
-            result = self.learn(method, **({"time": seconds} if timed else steps))
+            said = {"steps": self.asked.steps, "reward": self.asked.reward}
+            if timed:
+                said |= {"steps": None, "time": seconds}
+            said = {name: value for name, value in said.items() if value is not None}
+            result = self.learn(method, **said)
             row |= {
                 "learning_seconds": time.monotonic() - began,
                 "learning_processor_seconds": time.process_time() - used,
