@@ -23,6 +23,7 @@ from hyperirl.experiments.sockets import Listening, listening
 from hyperirl.experiments.worker import perform
 
 _LOOPBACK = "127.0.0.1"
+_TOO_SLOW = "timed out during startup"  # What Ray says on a busy machine.
 
 
 def run_on_ray(
@@ -94,14 +95,13 @@ def _start_here(ray: Any, say: Callable[[str], None]) -> None:
     with warnings.catch_warnings():
         # Ray forks to start its own programs, which do not use JAX.
         warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-        # `local`: whatever cluster the environment or a file names is not joined.
-        ray.init(
-            address="local",
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level="ERROR",
-            _node_ip_address=_LOOPBACK,
-        )
+        try:
+            _init_here(ray)
+        except Exception as error:  # Ray has no class for it.
+            if _TOO_SLOW not in str(error):
+                raise
+            ray.shutdown()
+            _init_here(ray)  # Ray waits for half a minute only.
     opened = listening(os.getpid())
     if ray.util.get_node_ip_address() != _LOOPBACK or _reachable(opened):
         ray.shutdown()
@@ -114,6 +114,17 @@ def _start_here(ray: Any, say: Callable[[str], None]) -> None:
     say(
         f"Ray runs on this machine only: it listens on {_LOOPBACK}{where}, and asks "
         "for a token that only its own processes have."
+    )
+
+
+def _init_here(ray: Any) -> None:
+    # `local`: whatever cluster the environment or a file names is not joined.
+    ray.init(
+        address="local",
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        _node_ip_address=_LOOPBACK,
     )
 
 
