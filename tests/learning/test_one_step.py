@@ -127,6 +127,13 @@ def test_actions_that_are_choices_have_means_of_four_solutions():
     assert isinstance(paced, Paced)
 
 
+@pytest.mark.parametrize("task", ["pendulum", "lqr"])
+def test_a_mean_at_the_pace_of_natural_steps_needs_such_steps(task):
+    with pytest.raises(ValueError, match="`average` is 0, a mean at the pace"):
+        set_up(task, None, Options(average=0))
+    set_up(task, None, Options(average=0, natural=True, trust_region=False))
+
+
 def test_trajectories_are_doubled_twice_at_most_and_only_in_noise(shown):
     said = Options(agent_episodes=4)
     config = set_up("tabular", shown, said).config

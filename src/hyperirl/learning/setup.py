@@ -112,6 +112,7 @@ def prepare(config: Config, task: Task, demos: Demos, given: Given) -> Setup:
         reward = make_reward(config, environment, train, key=keys["reward"])
     _check_starts(config, environment)
     _check_challengers(config)
+    _check_average(config)
     natural = None
     if config.natural:
         features = make_features(config, environment, train, key=keys["features"])
@@ -159,6 +160,15 @@ def _check_challengers(config: Config) -> None:
             f"`challenge_every` is {config.challenge_every}, and a trust region would "
             "take back what is learned from a challenger; give `trust_region=False` "
             "too, or leave the challengers out."
+        )
+
+
+def _check_average(config: Config) -> None:
+    if config.average == 0 and not (config.natural and not config.trust_region):
+        raise ValueError(
+            "`average` is 0, a mean at the pace of natural steps, and "
+            f"{config.env} has no such steps, or a trust region; give `natural=True` "
+            "and `trust_region=False` too, or another number."
         )
 
 
