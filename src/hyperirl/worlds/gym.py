@@ -100,11 +100,12 @@ class VectorStepper(AbstractStepper):
         self._now, self._over = self._read(seen), np.zeros(self.num_envs, bool)
 
     def _read(self, seen) -> np.ndarray:
-        # A copy: some environments hand out the array that they write to.
+        # A copy: some environments hand out the array that they write to. It is not
+        # changed again, so whoever asks may have it.
         return np.array(self._reader.read(seen, self.num_envs))
 
     def observe(self) -> np.ndarray:
-        return self._now.copy()
+        return self._now
 
     def step(self, actions: np.ndarray, *, idle: np.ndarray | None = None) -> Stepped:
         actions = self._writer.write(actions)
@@ -122,7 +123,7 @@ class VectorStepper(AbstractStepper):
             taken = ~self._over
         self._over = ended
         rewards = np.asarray(rewards, np.float64)
-        return Stepped(reached.copy(), rewards, terminated, truncated, taken)
+        return Stepped(reached, rewards, terminated, truncated, taken)
 
     def close(self) -> None:
         self.environment.close()

@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
@@ -40,11 +41,12 @@ class Player:
         """The actions of the next step."""
         block, row = divmod(self._steps, self._shape[0])
         if row == 0:
-            key = jr.fold_in(self._key, block)
-            self._noise = self._draw(self._arrays, key, self._shape)
+            noise = self._draw(self._arrays, self._key, np.int32(block), self._shape)
+            is_key = jnp.issubdtype(noise.dtype, jax.dtypes.prng_key)
+            self._noise = noise if is_key else np.asarray(noise)
         self._steps += 1
-        row = np.int32(row)
-        return np.asarray(self._choose(self._arrays, observations, self._noise, row))
+        noise = self._noise[row]
+        return np.asarray(self._choose(self._arrays, observations, noise))
 
 
 @functools.lru_cache(maxsize=64)
@@ -56,19 +58,24 @@ def _programs(tree: Any, frame: Any, others: tuple) -> tuple[Callable, Callable]
         return eqx.combine(jax.tree.unflatten(tree, arrays), rest)
 
     @jax.jit
-    def choose(arrays, observations, noise, row):
-        return jax.vmap(whole(arrays).act)(observations, noise[row])
+    def choose(arrays, observations, noise):
+        return jax.vmap(whole(arrays).act)(observations, noise)
 
-    @functools.partial(jax.jit, static_argnums=2)
-    def draw(arrays, key, shape):
+    @functools.partial(jax.jit, static_argnums=3)
+    def draw(arrays, key, block, shape):
         policy = whole(arrays)
         draw_one = lambda key: policy.draw_noise(key=key)
-        return jax.vmap(jax.vmap(draw_one))(jr.split(key, shape))
+        return jax.vmap(jax.vmap(draw_one))(jr.split(jr.fold_in(key, block), shape))
 
     return choose, draw
 
 
 def generator(key: PRNGKeyArray) -> np.random.Generator:
     """NumPy's chance from JAX's."""
-    words = np.asarray(jr.bits(key, (4,), np.uint32))
+    words = np.asarray(_words(key))
     return np.random.default_rng([int(word) for word in words])
+
+
+@jax.jit
+def _words(key: PRNGKeyArray) -> jax.Array:
+    return jr.bits(key, (4,), np.uint32)
