@@ -56,6 +56,8 @@ class Robots:
     """The kind of reward; as usual for the task by default."""
     steps: int | None = None
     """Outer steps; as usual for the task by default."""
+    learn_for: float | None = None
+    """Seconds that ML-IRL learns if no other method did before it."""
     budget: int = 2_000_000
     """Environment steps of a policy trained from scratch."""
     hard: bool = True
@@ -67,7 +69,7 @@ class Robots:
     def run(self) -> None:
         """All rows, one after the other."""
         for seed in range(self.first_seed, self.first_seed + self.seeds):
-            case, seconds = Case(self, seed), None
+            case, seconds = Case(self, seed), self.learn_for
             for method in self.methods:
                 row = case.row(method, seconds)
                 seconds = row.get("learning_seconds", seconds)
