@@ -53,9 +53,7 @@ def _row(
     return {
         "fault": name,
         "code": ended.code,
-        "said": "; ".join(
-            line for line in ended.words.splitlines() if "listen" in line
-        ),
+        "said": ended.words[-400:],
         "afterwards": again if ends_same else "other arrays",
         "left running": left,
         "seconds": round(seconds, 1),
@@ -123,4 +121,4 @@ def _result(out: Path) -> dict[str, Any]:
 
 
 # What is killed: a part of its command line. The driver is this process itself.
-VICTIMS = {"ray_worker": "ray::", "ray_node": "raylet/raylet", "ray_driver": ""}
+VICTIMS = {"ray_worker": "ray::_perform", "ray_node": "raylet/raylet", "ray_driver": ""}

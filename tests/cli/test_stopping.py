@@ -18,13 +18,19 @@ import hashlib, importlib.util, sys, time
 spec = importlib.util.spec_from_file_location("stopping", sys.argv[1])
 stopping = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(stopping)
+class Slow:
+    def __del__(self):
+        print("ready", flush=True)
+        time.sleep(20)
 work = lambda rounds: hashlib.pbkdf2_hmac("sha256", b"", b"", rounds)
 began = time.monotonic()
 work(50_000)
 second = int(50_000 / (time.monotonic() - began))
 with stopping.Stopping("Go on: resume") as stop:
-    stop.unsaved = sys.argv[2] == "unsaved"
+    stop.unsaved = sys.argv[2] != "nothing"
     try:
+        if sys.argv[2] == "finalizer":
+            Slow()  # Python forgets what is raised in its finalizer.
         print("ready", flush=True)
         work(int(float(sys.argv[3]) * second))
         time.sleep(60)
@@ -70,3 +76,10 @@ def test_a_second_signal_ends_it_and_claims_nothing():
     assert (code, said) == (130, "")
     assert told.strip().endswith("Stopped at once. Go on: resume")
     assert took < 15  # The work takes 20 s, and more on a busy machine.
+
+
+def test_a_signal_in_a_finalizer_is_not_forgotten():
+    code, said, told, took = stopped("finalizer", 0.1, signal.SIGINT)
+    assert (code, said.splitlines()[-1]) == (130, "saved")
+    assert "Traceback" not in told and "Stopped at once" not in told
+    assert took < 15  # The finalizer takes 20 s.

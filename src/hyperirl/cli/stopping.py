@@ -10,8 +10,11 @@ import socket
 import sys
 import threading
 from types import FrameType
+from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AGAIN = signal.SIGALRM  # Sent by this process to itself.
+_SOON = 0.01  # Seconds.
 INTERRUPTED = 130  # The exit code.
 
 
@@ -35,6 +38,8 @@ class Stopping:
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         self._before = [signal.signal(number, self._interrupt) for number in _SIGNALS]
+        self._alarm = signal.signal(_AGAIN, self._interrupt_again)
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._ignored
         self._wakeup = signal.set_wakeup_fd(
             self._writer.fileno(), warn_on_full_buffer=False
         )
@@ -43,6 +48,9 @@ class Stopping:
         return self
 
     def __exit__(self, *_) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = self._hook
+        signal.signal(_AGAIN, self._alarm)
         signal.set_wakeup_fd(self._wakeup)
         for number, before in zip(_SIGNALS, self._before, strict=True):
             signal.signal(number, before)
@@ -55,15 +63,32 @@ class Stopping:
         if self._count == 1:
             raise KeyboardInterrupt
 
+    def _ignored(self, what: Any) -> None:
+        """Python forgets exceptions in finalizers, also that of a signal: once more."""
+        if what.exc_type is KeyboardInterrupt:
+            signal.setitimer(signal.ITIMER_REAL, _SOON)
+        else:
+            self._hook(what)
+
+    def _interrupt_again(self, number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
     def _answer(self) -> None:
         """Runs beside everything else, until the other end is closed."""
-        if not self._reader.recv(1):
+        if not self._signalled():
             return
         if not self.unsaved:
             self._end(self.advice)
         _say("Stopping: finishing what runs, then saving. Again: stop at once.")
-        if self._reader.recv(1):
+        if self._signalled():
             self._end(f"Stopped at once. {self.advice}")
+
+    def _signalled(self) -> bool:
+        """Waits for the next signal of somebody else; `False` if there will be none."""
+        while byte := self._reader.recv(1):
+            if byte[0] in _SIGNALS:
+                return True
+        return False
 
     def _end(self, words: str) -> None:
         _say(words)
