@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from hyperirl.experiments.cell import Cell
-from hyperirl.experiments.pool import RETRIES, OnDone
+from hyperirl.experiments.pool import RETRIES, OnDone, limits
 from hyperirl.experiments.sockets import Listening, listening
 from hyperirl.experiments.worker import perform
 
 _LOOPBACK = "127.0.0.1"
+_CORES = 1  # Of a task.
 _TOO_SLOW = "timed out during startup"  # What Ray says on a busy machine.
 
 
@@ -50,7 +51,7 @@ def run_on_ray(
     check_trusted(address, trusted)
     with running(address, say) as ray:
         # `max_calls`: a fresh process for each cell, so its peak memory is its own.
-        task = ray.remote(max_retries=RETRIES, max_calls=1, num_cpus=1)(_perform)
+        task = ray.remote(max_retries=RETRIES, max_calls=1, num_cpus=_CORES)(_perform)
         begin = lambda cell: task.remote(cell.to_json(), str(out), tuple(modules))
         cells = {begin(cell): cell for cell in cells}
         waiting = list(cells)
@@ -134,6 +135,8 @@ def _reachable(opened: list[Listening] | None) -> bool:
 
 
 def _perform(cell: str, out: str, modules: Sequence[str]) -> dict[str, Any]:
+    # The number of threads decides how sums are rounded; JAX has not started them yet.
+    os.environ.update(limits(_CORES))
     return perform(Cell.from_json(cell), Path(out), modules)
 
 

@@ -66,7 +66,7 @@ class _Processes:
 
     def __init__(self, out: Path, threads: int, modules: Sequence[str]):
         self._out, self._modules = out, modules
-        self._environment = os.environ | _limits(threads)
+        self._environment = os.environ | limits(threads)
         self._running: set[subprocess.Popen] = set()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -131,8 +131,8 @@ class _Processes:
                 process.kill()
 
 
-def _limits(threads: int) -> dict[str, str]:
-    """So that processes side by side do not fight for the cores."""
+def limits(threads: int) -> dict[str, str]:
+    """The environment of a process that may use so many cores."""
     names: Sequence[str] = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     return {name: str(threads) for name in names}
 
