@@ -133,6 +133,7 @@ def cartpole(repeats: int) -> dict[str, list[float]]:
     draw = jax.jit(lambda key: jr.uniform(key, (NUM_STEPS, NUM_ENVS), np.float32))
     blocks = 8
     steps = blocks * NUM_ENVS * NUM_STEPS
+    ended = []
 
     def act():
         nonlocal actors
@@ -146,14 +147,18 @@ def cartpole(repeats: int) -> dict[str, list[float]]:
             noise = np.asarray(draw(jr.fold_in(jr.key(2), block)))
             for row in noise:
                 actions = np.asarray(choose(seen, row))
-                seen, *_ = vector.step(actions)
+                seen, _, terminated, truncated, _ = vector.step(actions)
+                ended.append(terminated | truncated)
 
     rates: dict[str, list[float]] = {"act": [], "bare": []}
     for turn in range(repeats + 1):
         for name, run in (("act", act), ("bare", bare)):
+            ended.clear()
             measured = rate(run, steps)
+            # The step after an end only restarts; ours does not count it either.
+            taken = 1 - float(np.sum(ended)) / steps
             if turn:
-                rates[name].append(measured)
+                rates[name].append(measured * taken)
     return rates
 
 

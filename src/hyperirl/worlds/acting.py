@@ -81,11 +81,13 @@ class Fleet:
     ) -> np.ndarray:
         """Restarts what is over, and says what is seen then."""
         assert self.times is not None
-        taken = 1 if stepped.taken is None else stepped.taken.astype(np.int32)
-        self.times = np.where(over, 0, self.times + taken).astype(np.int32)
-        if not over.any():
+        taken = 1 if stepped.taken is None else stepped.taken
+        self.times = self.times + taken  # Not in place: others may hold them.
+        ids = np.flatnonzero(over)
+        if not len(ids):
             return stepped.observations.astype(np.float32)
-        self.restart(np.flatnonzero(over), starts, rng=rng)
+        self.times[ids] = 0
+        self.restart(ids, starts, rng=rng)
         return self.observe()
 
 
@@ -104,20 +106,23 @@ def act(
     have taken as many; their surplus is forgotten.
     """
     rows, num_envs = [], fleet.stepper.num_envs
-    counts, seen = np.zeros(num_envs, int), fleet.observe()
-    while counts.min() < num_steps:
+    counts, everyone = np.zeros(num_envs, int), np.ones(num_envs, bool)
+    seen = fleet.observe()
+    while len(rows) < num_steps or counts.min() < num_steps:
         actions = player(seen)
         times = fleet.times
         stepped = fleet.step(actions, horizon)
-        taken = np.ones(num_envs, bool) if stepped.taken is None else stepped.taken
+        taken = everyone if stepped.taken is None else stepped.taken
         rows.append((seen, actions, *stepped[:4], times, taken))
         counts += taken
         over = stepped.terminated | stepped.truncated
         seen = fleet.go_on(stepped, over, starts, rng=rng)
     *columns, taken = (np.stack(column) for column in zip(*rows, strict=True))
     if not taken.all():  # For each environment its own first steps.
-        order = np.argsort(~taken, axis=0, kind="stable")[:num_steps]
-        columns = [_take(column, order) for column in columns]
+        early = taken & (np.cumsum(taken, axis=0) <= num_steps)
+        envs, steps = np.nonzero(early.T)
+        first = (steps * num_envs + envs).reshape(num_envs, num_steps).T
+        columns = [x.reshape(-1, *x.shape[2:])[first] for x in columns]
     observations, actions, reached, rewards, terminated, truncated, times = columns
     return Batch(
         observations=jnp.asarray(observations),
@@ -128,11 +133,6 @@ def act(
         times=jnp.asarray(times),
         rewards=jnp.asarray(rewards, jnp.float32),
     )
-
-
-def _take(column: np.ndarray, order: np.ndarray) -> np.ndarray:
-    order = order.reshape(*order.shape, *[1] * (column.ndim - 2))
-    return np.take_along_axis(column, order, axis=0)
 
 
 def play(
