@@ -19,6 +19,7 @@ Method = Literal[
     "nhgd",
     "parl",
     "penalty",
+    "matching",
     "ml-irl",
     "max-ent",
     "exact",
@@ -56,10 +57,11 @@ class Options:
     and damping. explicit: with a dense Fisher matrix (the paper's Algorithm 1). sketch:
     with an SCFD sketch (Algorithm 3). soft-bellman: without a Fisher matrix (Yang
     2024). nhgd: a Fisher matrix kept current by rank-one updates (Kong 2026). parl: the
-    sampled Hessian in its place. penalty: the value gap, penalized (Shen 2025). ml-irl:
-    single loop, expert minus agent. max-ent: maximum causal entropy, exactly. exact:
-    differentiated through the exact inner solution (both: tabular, lqr). bc: behavioral
-    cloning, without a reward."""
+    sampled Hessian in its place. penalty: the value gap, penalized (Shen 2025).
+    matching (the default for robots): expert minus agent, at the pace of fisher.
+    ml-irl: the same in a single loop (Zeng 2022). max-ent: maximum causal entropy,
+    exactly. exact: differentiated through the exact inner solution (both: tabular,
+    lqr). bc: behavioral cloning, without a reward."""
     seed: int | None = None
     """Decides everything random; 0 by default."""
     test_seed: int | None = None

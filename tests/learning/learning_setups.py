@@ -8,7 +8,7 @@ from hyperirl.options import Options
 
 
 def config_of(env, *, paper=False, **said):
-    return complete(Options(**said), tasks.make(env), paper=paper)
+    return complete(Options(**said), tasks.as_task(env), paper=paper)
 
 
 def learner_of(env, demos, episodes, **said):

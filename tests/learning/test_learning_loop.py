@@ -225,6 +225,7 @@ def test_an_update_that_is_not_finite_never_reaches_the_reward(settings, tmp_pat
         "nhgd",
         "parl",
         "penalty",
+        "matching",
         "max-ent",
     ],
 )

@@ -119,6 +119,20 @@ def test_lqr_has_its_own_damping_and_ml_irl_its_own_pace():
     assert config_of("lqr", method="ml-irl", steps=7).steps == 7
 
 
+def test_robots_match_the_expert_unless_another_method_is_asked_for():
+    robot = "gym:Pendulum-v1"
+    assert (config_of("lqr").method, config_of(robot).method) == ("fisher", "matching")
+    assert config_of(robot, method="sketch").method == "sketch"
+    assert config_of(robot, paper=True).method == "fisher"
+
+
+def test_matching_is_expert_minus_agent_at_the_pace_of_fisher(shown):
+    matching, fisher = config_of("lqr", method="matching"), config_of("lqr")
+    assert dataclasses.replace(matching, method="fisher") == fisher
+    found = set_up("tabular", shown, Options(method="matching"))
+    assert isinstance(found.estimator, MLIRL) and found.natural is not None
+
+
 def test_actions_that_are_choices_have_means_of_four_solutions():
     assert (config_of("cartpole").average, config_of("pendulum").average) == (4, 1)
     world = tasks.make("cartpole").environment

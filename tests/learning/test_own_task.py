@@ -271,7 +271,7 @@ def test_options_of_the_wrong_kind_get_one_sentence():
     )
     assert done.stdout.splitlines() == [
         "`method` must be fisher, explicit, sketch, soft-bellman, nhgd, parl, penalty, "
-        "ml-irl, max-ent, exact, bc, got 'gail'.",
+        "matching, ml-irl, max-ent, exact, bc, got 'gail'.",
         "`seed` must be a whole number, got 'x'.",
         "`cross` must be adjoint, centred, raw, got 3.",
         "A task is a name, a `Task`, an environment or a function that makes one, got "

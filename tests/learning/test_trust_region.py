@@ -83,6 +83,11 @@ def test_the_first_solution_is_where_steps_start_from():
         ("cartpole", dict(natural=False), False, "adam", 1e-3),
         ("pendulum", {}, False, "adam", 3e-3),
         ("lqr", dict(paper=True), False, "sgd", 0.1),
+        ("gym:Pendulum-v1", {}, True, "sgd", 0.5),
+        ("gym:Pendulum-v1", dict(method="ml-irl"), False, "adam", 3e-3),
+        ("gym:Pendulum-v1", dict(natural=False), False, "adam", 3e-3),
+        ("gym:Pendulum-v1", dict(natural=False, learning_rate=1.0), False, "adam", 1.0),
+        ("gym:Pendulum-v1", dict(paper=True), False, "sgd", 0.1),
     ],
 )
 def test_the_optimizer_suits_the_kind_of_step(env, said, natural, optimizer, rate):

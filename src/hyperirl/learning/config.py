@@ -154,9 +154,10 @@ def complete(
     """
     said.check()
     given, chosen = dict(given or {}), said.said()
-    method = chosen.get("method", "fisher")
     known = _general(task) | task.options.said()
-    known |= _of_method(method, known)
+    method = chosen.get("method", "fisher" if paper else known["method"])
+    usual = known["natural"]
+    known |= {"method": method} | _of_method(method, known)
     if paper:
         known |= _of_the_paper(method, task)
     if "time" in chosen:
@@ -165,7 +166,10 @@ def complete(
         known["policy_hidden"] = ()  # The exact solution is linear, or a table.
     if "inner" in given or chosen.get("inner", known["inner"]) == "exact":
         known["average"] = 1  # It does not wander, or does as it was told.
-    known |= chosen | {name: GIVEN for name in given if name in _MAY_BE_GIVEN}
+    known |= chosen
+    if known["natural"] != usual and not paper:  # The task's rate is for other steps.
+        known |= _optimizer(known, task) | chosen
+    known |= {name: GIVEN for name in given if name in _MAY_BE_GIVEN}
     if "estimator" in given:
         known["method"] = GIVEN
     source: dict[str, Any] = dict(

@@ -67,7 +67,8 @@ def learn(
             an environment (ours or Gymnasium's), or a function that makes one.
         demos: Demonstrations, a file of them, or the name of bundled ones; by default
             those of the task.
-        method: fisher (the default), explicit, sketch, ml-irl, exact or bc.
+        method: fisher (the default), explicit, sketch, matching (the default for
+            robots), ml-irl, exact or bc; `Options.method` has all.
         reward: What is learned: mlp, quadratic or table; or a reward to start from.
         policy: An untrained policy for the inner problem.
         inner: Who solves the inner problem: ppo, sac, reinforce, exact; or a solver.

@@ -306,7 +306,7 @@ def make_estimator(
 ) -> AbstractEstimator:
     """The hypergradient of the method."""
     match config.method:
-        case "ml-irl":
+        case "ml-irl" | "matching":
             return MLIRL()
         case "exact":
             return Exact(environment)

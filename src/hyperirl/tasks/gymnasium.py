@@ -58,12 +58,15 @@ def of_gymnasium(
 def _options(space: ActionSpace) -> Options:
     """What suits robots: little inner work for each outer step, for steps are dear.
 
-    The reward is additive. Inside the loop others are learned as well, and robots that
+    Expert minus agent is the hypergradient where the policy is soft-optimal. Estimates
+    that need a critic of the reward's gradient are noisier here, and learn less. The
+    reward is additive. Inside the loop others are learned as well, and robots that
     are trained on them from scratch stand still, or throw themselves forward and fall.
     """
     if isinstance(space, Discrete):
         return Options()
     return Options(
+        method="matching",
         reward="additive",
         trust_region=False,
         step_kl=5.0,
