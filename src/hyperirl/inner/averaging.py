@@ -25,6 +25,7 @@ from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Reward,
     SolveReport,
+    compiled,
     hyperparameter,
 )
 from hyperirl.networks import partition
@@ -179,6 +180,10 @@ class Averaged(AbstractInnerSolver):
     def required_policy(self, environment: AbstractWorld) -> AbstractPolicy | None:
         return self.solver.required_policy(environment)
 
+    @property
+    def in_parts(self) -> bool:
+        return self.solver.in_parts
+
     def at_pace(self, pace: Float[Array, ""]) -> "Averaged":
         return dataclasses.replace(self, average=self.average.at_pace(pace))
 
@@ -205,6 +210,12 @@ class Averaged(AbstractInnerSolver):
         solved, report = self.solver.run(
             environment, reward, state.solver, problem, num_updates, key=key
         )
-        average = self.average.update(state.average, solved.policy)
-        mean = self.average.mean(average, solved.policy)
+        average, mean = _follow(self.average, state.average, solved.policy)
         return AveragedState(mean, solved, average), report
+
+
+@compiled
+def _follow(average: AbstractAverage, state: Any, policy: AbstractPolicy) -> Any:
+    """The running mean with one more policy: its state and itself."""
+    state = average.update(state, policy)
+    return state, average.mean(state, policy)
