@@ -18,6 +18,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractWorld
@@ -133,7 +134,8 @@ class Window(AbstractAverage):
             )
 
     def init(self, policy: AbstractPolicy) -> Recent:
-        ring = lambda x: jnp.zeros((self.size, *x.shape), x.dtype)
+        # From NumPy: JAX would compile a program for each shape.
+        ring = lambda x: jnp.asarray(np.zeros((self.size, *x.shape), x.dtype))
         params = jax.tree.map(ring, partition(policy)[0])
         return Recent(params, jnp.zeros((), jnp.int32))
 
