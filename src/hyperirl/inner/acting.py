@@ -5,6 +5,7 @@ and actions; a solver adds the rewards of the reward it is given, so a batch out
 change of reward. A world that is stepped by the host brings its own `start` and `act`.
 """
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -107,7 +108,7 @@ def act(
     return _act(environment, policy, actors, num_steps, key)
 
 
-@compiled
+@functools.partial(compiled, level=1)
 def _act(
     environment: AbstractEnvironment,
     policy: AbstractPolicy,
