@@ -90,10 +90,6 @@ class Reinforce(AbstractInnerSolver):
     horizon: int = eqx.field(static=True, default=500)  # Or the environment's own.
 
     @property
-    def in_parts(self) -> bool:
-        return True
-
-    @property
     def steps_per_update(self) -> int:
         """At most: episodes that terminate are shorter."""
         return self.num_episodes * self.horizon

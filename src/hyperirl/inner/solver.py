@@ -75,7 +75,7 @@ class AbstractInnerSolver(eqx.Module):
     def in_parts(self) -> bool:
         """Whether `run` compiles its own parts, each of them once, and repeats them.
 
-        For updates that take milliseconds: a call from Python costs a tenth of one.
+        For updates of tens of milliseconds: a call from Python costs up to half of one.
         """
         return False
 
