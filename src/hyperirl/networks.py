@@ -195,7 +195,7 @@ def _linear(weight: Float[Array, "out in"], use_bias: bool) -> eqx.nn.Linear:
     layer = eqx.filter_eval_shape(draw, jr.key(0))
     layer = eqx.tree_at(lambda layer: layer.weight, layer, weight)
     if use_bias:
-        bias = jnp.zeros(size_out, weight.dtype)
+        bias = jnp.asarray(np.zeros(size_out, weight.dtype))
         layer = eqx.tree_at(lambda layer: layer.bias, layer, bias)
     return layer
 

@@ -81,9 +81,21 @@ class Trajectories(eqx.Module):
         if not isinstance(episodes, slice | Tracer):
             # JAX would quietly take the last episode for one that does not exist.
             episodes = np.arange(self.num_episodes)[np.asarray(episodes)]
-        if not isinstance(episodes, slice):
+        if isinstance(episodes, Tracer):
             episodes = jnp.atleast_1d(episodes)
-        return jax.tree.map(lambda leaf: leaf[episodes], self)
+        elif not isinstance(episodes, slice):
+            episodes = np.atleast_1d(episodes)
+        return jax.tree.map(lambda leaf: pick(leaf, episodes), self)
+
+
+def pick(leaf: Array, episodes) -> Array:
+    """What an array has of those episodes: by NumPy, where nothing is traced.
+
+    JAX would compile some programs for every shape, which takes longer than a copy.
+    """
+    if isinstance(leaf, Tracer) or isinstance(episodes, Tracer):
+        return leaf[episodes]
+    return jnp.array(np.asarray(leaf)[episodes])  # A copy, never a view of its own.
 
 
 def steps_taken(

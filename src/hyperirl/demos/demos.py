@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from hyperirl.demos.provenance import Provenance
-from hyperirl.trajectories import Trajectories, deal
+from hyperirl.trajectories import Trajectories, deal, pick
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Demos:
         """The episodes picked by a slice, a mask or an array of indices."""
         log_probs = self.expert_log_probs
         if log_probs is not None:
-            log_probs = log_probs[episodes]
+            log_probs = pick(log_probs, episodes)
         return Demos(self.trajectories[episodes], self.provenance, log_probs)
 
 

@@ -5,6 +5,7 @@ and actions; a solver adds the rewards of the reward it is given, so a batch out
 change of reward. A world that is stepped by the host brings its own `start` and `act`.
 """
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -15,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractEnvironment, AbstractWorld
+from hyperirl.inner.solver import compiled
 from hyperirl.policies import AbstractDistribution, AbstractPolicy
 from hyperirl.spaces import Discrete
 
@@ -77,6 +79,13 @@ def start(environment: AbstractWorld, num_envs: int, *, key: PRNGKeyArray) -> Ac
         world: Any = environment
         return world.start(num_envs, key=key)
     assert isinstance(environment, AbstractEnvironment)
+    return _start(environment, num_envs, key)
+
+
+@compiled
+def _start(
+    environment: AbstractEnvironment, num_envs: int, key: PRNGKeyArray
+) -> Actors:
     reset = lambda key: environment.reset(key=key)
     states = jax.vmap(reset)(jr.split(key, num_envs))
     times = jnp.arange(num_envs, dtype=jnp.int32) * environment.horizon // num_envs
@@ -96,6 +105,17 @@ def act(
         world: Any = environment
         return world.act(policy, actors, num_steps, key=key)
     assert isinstance(environment, AbstractEnvironment)
+    return _act(environment, policy, actors, num_steps, key)
+
+
+@functools.partial(compiled, level=1)
+def _act(
+    environment: AbstractEnvironment,
+    policy: AbstractPolicy,
+    actors: Actors,
+    num_steps: int,
+    key: PRNGKeyArray,
+) -> tuple[Actors, Batch]:
 
     def one(state, time, noise, dynamics_key, fresh):
         observation = environment.observe(state)

@@ -18,6 +18,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractWorld
@@ -25,6 +26,7 @@ from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Reward,
     SolveReport,
+    compiled,
     hyperparameter,
 )
 from hyperirl.networks import partition
@@ -132,7 +134,8 @@ class Window(AbstractAverage):
             )
 
     def init(self, policy: AbstractPolicy) -> Recent:
-        ring = lambda x: jnp.zeros((self.size, *x.shape), x.dtype)
+        # From NumPy: JAX would compile a program for each shape.
+        ring = lambda x: jnp.asarray(np.zeros((self.size, *x.shape), x.dtype))
         params = jax.tree.map(ring, partition(policy)[0])
         return Recent(params, jnp.zeros((), jnp.int32))
 
@@ -179,6 +182,10 @@ class Averaged(AbstractInnerSolver):
     def required_policy(self, environment: AbstractWorld) -> AbstractPolicy | None:
         return self.solver.required_policy(environment)
 
+    @property
+    def in_parts(self) -> bool:
+        return self.solver.in_parts
+
     def at_pace(self, pace: Float[Array, ""]) -> "Averaged":
         return dataclasses.replace(self, average=self.average.at_pace(pace))
 
@@ -205,6 +212,12 @@ class Averaged(AbstractInnerSolver):
         solved, report = self.solver.run(
             environment, reward, state.solver, problem, num_updates, key=key
         )
-        average = self.average.update(state.average, solved.policy)
-        mean = self.average.mean(average, solved.policy)
+        average, mean = _follow(self.average, state.average, solved.policy)
         return AveragedState(mean, solved, average), report
+
+
+@compiled
+def _follow(average: AbstractAverage, state: Any, policy: AbstractPolicy) -> Any:
+    """The running mean with one more policy: its state and itself."""
+    state = average.update(state, policy)
+    return state, average.mean(state, policy)

@@ -110,6 +110,10 @@ class PPO(AbstractInnerSolver):
         num_steps = whole * max(1, self.steps_per_update // (num_envs * whole))
         return dataclasses.replace(self, num_envs=num_envs, num_steps=num_steps)
 
+    @property
+    def in_parts(self) -> bool:
+        return True
+
     def init(
         self,
         environment: AbstractWorld,
@@ -117,8 +121,21 @@ class PPO(AbstractInnerSolver):
         *,
         key: PRNGKeyArray,
     ) -> PPOState:
-        init = _init if environment.is_stepped else _init_compiled
-        return init(self, environment, policy, key)
+        start_key, act_key, *made = self._first(
+            environment.observation_size, policy, key=key
+        )
+        value, memory, kl = made
+        actors = start(environment, self.num_envs, key=start_key)
+        actors, batch = act(environment, policy, actors, self.num_steps, key=act_key)
+        return PPOState(policy, value, memory, actors, batch, kl)
+
+    @compiled
+    def _first(self, size: int, policy: AbstractPolicy, *, key: PRNGKeyArray):
+        """What of the first state needs no environment, and the keys of the rest."""
+        start_key, critic_key, act_key = jr.split(key, 3)
+        value = critic(size, self.critic_hidden, key=critic_key)
+        memory = moments(policy), moments(value)
+        return start_key, act_key, value, memory, jnp.zeros((), jnp.float32)
 
     def run(
         self,
@@ -130,11 +147,8 @@ class PPO(AbstractInnerSolver):
         *,
         key: PRNGKeyArray,
     ) -> tuple[PPOState, SolveReport]:
-        total = jnp.maximum(num_updates, 1).astype(jnp.float32)
-
         def body(i: Int[Array, ""], state: PPOState) -> PPOState:
-            update_key, act_key = jr.split(jr.fold_in(key, i))
-            share = 1 - (1 - self.final_rate) * i.astype(jnp.float32) / total
+            share, update_key, act_key = self._turn(i, num_updates, key=key)
             state = self.update(reward, state, problem, share, key=update_key)
             actors, batch = act(
                 environment, state.policy, state.actors, self.num_steps, key=act_key
@@ -143,11 +157,18 @@ class PPO(AbstractInnerSolver):
             return eqx.tree_at(where, state, (actors, batch))
 
         state = repeat(num_updates, body, state)
-        steps = num_updates * self.steps_per_update
-        return state, self._report(environment, reward, state, problem, steps)
+        return state, self._report(environment, reward, state, problem, num_updates)
 
     @compiled
-    def _report(self, environment, reward, state: PPOState, problem, steps):
+    def _turn(self, i: Int[Array, ""], num_updates: Int[Array, ""], *, key):
+        """The share of the full rates that an update has, and its keys."""
+        update_key, act_key = jr.split(jr.fold_in(key, i))
+        total = jnp.maximum(num_updates, 1).astype(jnp.float32)
+        share = 1 - (1 - self.final_rate) * i.astype(jnp.float32) * (1 / total)
+        return share, update_key, act_key
+
+    @compiled
+    def _report(self, environment, reward, state: PPOState, problem, num_updates):
         judged = self.values(reward, state, problem)
         return report_on(
             environment,
@@ -158,7 +179,7 @@ class PPO(AbstractInnerSolver):
             seen=judged.seen,
             advantages=judged.advantages,
             kl=state.kl,
-            steps=steps,
+            steps=num_updates * self.steps_per_update,
         )
 
     @compiled
@@ -265,15 +286,3 @@ def ppo_for(environment: AbstractWorld, **settings: Any) -> PPO:
         usual = dict(learning_rate=1e-3, trace=0.98, critic_hidden=(64, 64))
         settings = usual | settings
     return PPO(**settings).fitting(environment)
-
-
-def _init(solver: PPO, environment: Any, policy: Any, key: PRNGKeyArray) -> PPOState:
-    start_key, critic_key, act_key = jr.split(key, 3)
-    value = critic(environment.observation_size, solver.critic_hidden, key=critic_key)
-    actors = start(environment, solver.num_envs, key=start_key)
-    actors, batch = act(environment, policy, actors, solver.num_steps, key=act_key)
-    memory = moments(policy), moments(value)
-    return PPOState(policy, value, memory, actors, batch, jnp.zeros((), jnp.float32))
-
-
-_init_compiled = eqx.filter_jit(_init)

@@ -128,19 +128,24 @@ class Reinforce(AbstractInnerSolver):
         *,
         key: PRNGKeyArray,
     ) -> tuple[ReinforceState, SolveReport]:
-        total = jnp.maximum(num_updates, 1).astype(jnp.float32)
-
         def body(i: Int[Array, ""], carry):
             state, steps = carry
-            share = 1 - (1 - self.final_rate) * i.astype(jnp.float32) / total
+            share, play_key = self._turn(i, num_updates, key=key)
             state = self.update(reward, state, problem, share)
-            batch = self._play(environment, state.policy, jr.fold_in(key, i))
-            steps = steps + jnp.sum(batch.times != NEVER, dtype=jnp.int32)
+            batch = self._play(environment, state.policy, play_key)
+            steps = _counted(steps, batch)
             return eqx.tree_at(lambda s: s.batch, state, batch), steps
 
         start = state, jnp.zeros((), jnp.int32)
         state, steps = repeat(num_updates, body, start)
         return state, self._report(environment, reward, state, problem, steps)
+
+    @compiled
+    def _turn(self, i: Int[Array, ""], num_updates: Int[Array, ""], *, key):
+        """The share of the full rate that an update has, and the key after it."""
+        total = jnp.maximum(num_updates, 1).astype(jnp.float32)
+        share = 1 - (1 - self.final_rate) * i.astype(jnp.float32) * (1 / total)
+        return share, jr.fold_in(key, i)
 
     @compiled
     def _report(self, environment, reward, state: ReinforceState, problem, steps):
@@ -212,6 +217,12 @@ def rewards_to_go(
     return generalized_advantages(rewards, never, decay=problem.discount)
 
 
+@compiled
+def _counted(steps: Int[Array, ""], batch: Batch) -> Int[Array, ""]:
+    return steps + jnp.sum(batch.times != NEVER, dtype=jnp.int32)
+
+
+@compiled
 def as_batch(episodes: Trajectories) -> Batch:
     """Whole episodes side by side, padding and all."""
     mask = jnp.swapaxes(episodes.mask, 0, 1)

@@ -46,7 +46,7 @@ class Challenge(eqx.Module):
         self, state: Any, reward: Reward, problem: Problem, *, key: PRNGKeyArray
     ) -> Any:
         """The challenger after the updates of one outer step."""
-        solved, _ = self.solver.run(
+        solved, _ = self.solver.solve(
             self.environment, reward, state, problem, self.updates, key=key
         )
         return solved

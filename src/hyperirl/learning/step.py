@@ -1,4 +1,4 @@
-"""One outer step, compiled whole: solve, roll out, differentiate, update, look.
+"""One outer step, compiled in parts: solve, roll out, differentiate, update, look.
 
 Natural steps may have a trust region: one that made the demonstrations less likely is
 taken back, with the policy it led to, and the next one is shorter. Nothing that is not
@@ -171,8 +171,8 @@ def outer_step(
 ) -> tuple[LearnState, StepMetrics, Trajectories]:
     """The next state, the numbers of this step, and whole episodes of the agent.
 
-    It is one program. In a world that is stepped by the host, the parts between its
-    steps are.
+    A few programs, called one after the other: each part is compiled once, however
+    often it is repeated, and as many cores as there are compile it.
 
     Args:
         learner: What stays the same.
@@ -180,16 +180,8 @@ def outer_step(
         agent_episodes: Trajectories for the hypergradient; another number compiles.
         done: The share of the run that is over, for the learning rate.
     """
-    step = _outer_step if learner.environment.is_stepped else _outer_step_compiled
-    return step(learner, state, agent_episodes, done)
-
-
-def _outer_step(
-    learner: Learner, state: LearnState, agent_episodes: int, done: Float[Array, ""]
-) -> tuple[LearnState, StepMetrics, Trajectories]:
-    solve_key, agent_key = jr.split(jr.fold_in(learner.key, state.step))
-    learner = _in_pace(learner, done)
-    answer = _solve(learner, state, solve_key)
+    inner, solve_key, agent_key, rival_key = _begin(learner, state, done)
+    answer = _solve(learner, inner, state, solve_key)
     tried, trust = _try(learner, state, answer.inner)
     policy = (tried.solved if trust is None else trust.base).inner.policy
 
@@ -206,22 +198,26 @@ def _outer_step(
         )
 
     agent = play(learner.agents, agent_episodes, learner.segment)
-    rival = _challenge(learner, state, agent_episodes, jr.fold_in(agent_key, 1))
+    rival = _challenge(learner, state, agent_episodes, rival_key)
     new, metrics = _learn_from(learner, state, answer, tried, trust, agent, rival, done)
     if learner.segment is None:
         return new, metrics, agent
     return new, metrics, play(learner.environment, _NUM_SHOWN, None)
 
 
-_outer_step_compiled = eqx.filter_jit(_outer_step)
+@compiled
+def _begin(
+    learner: Learner, state: LearnState, done: Float[Array, ""]
+) -> tuple[AbstractInnerSolver, PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
+    """The inner solver for this step, and keys: to solve, to play, for a rival.
 
-
-def _in_pace(learner: Learner, done: Float[Array, ""]) -> Learner:
-    """Tells the inner solver how fast the reward moves, where that is known."""
-    if learner.natural is None or learner.rate is None:
-        return learner
-    inner = learner.inner.at_pace(learner.rate(done))
-    return dataclasses.replace(learner, inner=inner)
+    The solver is told how fast the reward moves, where that is known.
+    """
+    inner = learner.inner
+    if learner.natural is not None and learner.rate is not None:
+        inner = inner.at_pace(learner.rate(done))
+    solve_key, agent_key = jr.split(jr.fold_in(learner.key, state.step))
+    return inner, solve_key, agent_key, jr.fold_in(agent_key, 1)
 
 
 def _challenge(
@@ -421,45 +417,47 @@ def keep_best(best: Best, nll: Float[Array, ""], *, reward, policy) -> Best:
     )
 
 
-def _solve(learner: Learner, state: LearnState, key: PRNGKeyArray) -> Answer:
+def _solve(
+    learner: Learner, inner: AbstractInnerSolver, state: LearnState, key: PRNGKeyArray
+) -> Answer:
     """Runs the inner solver, and again.
 
     The hypergradient is right only near the inner optimum, so the solver is run again
     while it is far from it. A gap that is not above its own noise is near.
     """
-    problem = learner.problem
-    arrays, rest = eqx.partition(state.inner, eqx.is_array)
-    steps = jnp.arange(learner.practice.horizon, dtype=jnp.float32)
-    weight = problem.temperature * jnp.sum(problem.discount**steps)
-
-    def solve(carry):
-        i, arrays, report = carry
-        inner, new = learner.inner.run(
+    solved, count = state.inner, 0
+    while True:
+        solved, report = inner.solve(
             learner.practice,
             state.reward,
-            eqx.combine(arrays, rest),
-            problem,
-            jnp.asarray(learner.inner_updates, jnp.int32),
-            key=jr.fold_in(key, i),
+            solved,
+            learner.problem,
+            learner.inner_updates,
+            key=_numbered(key, jnp.asarray(count, jnp.int32)),
         )
-        report = jax.tree.map(lambda x, old: x.astype(old.dtype), new, report)
-        return i + 1, eqx.filter(inner, eqx.is_array), report
+        count += 1
+        report, far = _is_far(learner, report)
+        if not (learner.adaptive and count < learner.max_solves and bool(far)):
+            num_updates = jnp.asarray(count * learner.inner_updates, jnp.int32)
+            return Answer(solved, report, num_updates)
 
-    def unfinished(carry):
-        i, _, report = carry
-        noisy = report.gap <= 2 * report.gap_error
-        far = ~noisy & (report.gap > learner.target_kl * weight)
-        return (i == 0) | ((i < learner.max_solves) & far & learner.adaptive)
 
-    # The first solve is in the loop too: outside, all of it would be compiled twice.
-    carry = jnp.zeros((), jnp.int32), arrays, SolveReport.unknown()
-    if learner.practice.is_stepped:
-        while unfinished(carry):
-            carry = solve(carry)
-    else:
-        carry = jax.lax.while_loop(unfinished, solve, carry)
-    count, arrays, report = carry
-    return Answer(eqx.combine(arrays, rest), report, count * learner.inner_updates)
+@compiled
+def _is_far(
+    learner: Learner, report: SolveReport
+) -> tuple[SolveReport, Bool[Array, ""]]:
+    """The report, in its types, and whether the gap is too large, beyond its noise."""
+    as_known = lambda x, known: x.astype(known.dtype)
+    report = jax.tree.map(as_known, report, SolveReport.unknown())
+    steps = jnp.arange(learner.practice.horizon, dtype=jnp.float32)
+    weight = learner.problem.temperature * jnp.sum(learner.problem.discount**steps)
+    noisy = report.gap <= 2 * report.gap_error
+    return report, ~noisy & (report.gap > learner.target_kl * weight)
+
+
+@eqx.filter_jit
+def _numbered(key: PRNGKeyArray, number: Int[Array, ""]) -> PRNGKeyArray:
+    return jr.fold_in(key, number)
 
 
 def renewed(learner: Learner, state: LearnState) -> LearnState:
