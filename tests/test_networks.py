@@ -7,7 +7,14 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from hyperirl.networks import MLP, Normalizer, linear_map, partition
+from hyperirl.networks import (
+    MLP,
+    Normalizer,
+    linear_map,
+    masked_normalizer,
+    partition,
+    pooled,
+)
 
 
 def test_mlp_is_affine_maps_with_tanh_between(getkey):
@@ -84,3 +91,15 @@ def test_normalizers_are_not_trained():
 def test_integers_are_not_trained():
     trained, _ = partition({"count": jnp.arange(3), "weight": jnp.ones(3)})
     assert trained["count"] is None
+
+
+def test_pooled_moments_are_those_of_both_sets_together():
+    draws = jr.normal(jr.key(0), (2, 1, 50, 3), jnp.float32) * 2 + 1
+    first, second = draws[0], draws[1] * 3 - 4
+    full = jnp.ones((1, 50), bool)
+    found = pooled(masked_normalizer(first, full), masked_normalizer(second, full))
+    both = masked_normalizer(
+        jnp.concatenate([first, second], axis=1), jnp.ones((1, 100), bool)
+    )
+    np.testing.assert_allclose(found.mean, both.mean, rtol=1e-5)
+    np.testing.assert_allclose(found.scale, both.scale, rtol=1e-5)

@@ -49,6 +49,14 @@ class Normalizer(AbstractData):
         return cls(mean, scale)
 
 
+@jax.jit
+def pooled(first: Normalizer, second: Normalizer) -> Normalizer:
+    """Mean and scale of two sets of inputs together, each counting half."""
+    mean, apart = (first.mean + second.mean) / 2, (first.mean - second.mean) / 2
+    within = (first.scale**2 + second.scale**2) / 2
+    return Normalizer(mean, jnp.sqrt(within + apart**2))
+
+
 @jax.jit  # One program: outside of others it would be a dozen small ones.
 def masked_normalizer(
     inputs: Float[Array, "episodes steps size"], mask: Bool[Array, "episodes steps"]

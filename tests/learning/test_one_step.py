@@ -18,6 +18,7 @@ from hyperirl.learning import loop, set_up, setup
 from hyperirl.learning.step import outer_step
 from hyperirl.options import Options
 from hyperirl.rewards import TableReward
+from hyperirl.rewards.polynomial import REACH
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +159,15 @@ def test_trajectories_are_doubled_twice_at_most_and_only_in_noise(shown):
         state = loop._more_episodes(learner, config, state)
         counts.append(int(state.agent_episodes))
     assert counts == [4, 8, 16, 16]
+
+
+def test_a_polynomial_reward_is_not_flat_between_the_expert_and_the_untrained():
+    """Where policies start is within its reach, though no demonstration is there."""
+    here = demos.load("pendulum")
+    far = here.trajectories.observations.at[..., 2].add(100.0)
+    shown = dataclasses.replace(here.trajectories, observations=far)
+    moved = dataclasses.replace(here, trajectories=shown)
+    said = Options(reward="additive", method="matching")
+    seen = set_up("pendulum", moved, said).reward.normalizer
+    speed = seen(jnp.zeros(4, jnp.float32))[2]
+    assert -REACH < float(speed) < -0.5

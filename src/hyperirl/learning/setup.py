@@ -49,6 +49,7 @@ from hyperirl.learning.given import Given
 from hyperirl.learning.rate import Rate, adjustable_optimizer
 from hyperirl.learning.step import Learner
 from hyperirl.lstd import Features, input_normalizer, random_features
+from hyperirl.networks import pooled
 from hyperirl.policies import AbstractPolicy, mlp_policy, touches_bounds
 from hyperirl.rewards import (
     AbstractReward,
@@ -64,6 +65,7 @@ from hyperirl.spaces import Discrete
 from hyperirl.tasks import Task
 from hyperirl.trajectories import Trajectories
 
+_NUM_FIRST, _FIRST_STEPS = 16, 200  # Episodes that show where training starts.
 _NUM_STRAYING = 64  # Episodes of an untrained policy, to get lost in.
 _FIRST_LEVEL = 0.2  # Of the first reward, in temperatures: staying is worth something.
 _FINAL_RATE = 0.1  # Of the learning rate, at the end of the cosine schedule.
@@ -109,7 +111,7 @@ def prepare(config: Config, task: Task, demos: Demos, given: Given) -> Setup:
         )
     reward = given.reward
     if reward is None:
-        reward = make_reward(config, environment, train, key=keys["reward"])
+        reward = make_reward(config, environment, train, policy, key=keys["reward"])
     _check_starts(config, environment)
     _check_challengers(config)
     _check_average(config)
@@ -214,10 +216,16 @@ def make_reward(
     config: Config,
     environment: AbstractWorld,
     train: Trajectories,
+    untrained: AbstractPolicy,
     *,
     key: PRNGKeyArray,
 ) -> AbstractReward:
-    """The reward before it has learned anything."""
+    """The reward before it has learned anything.
+
+    A polynomial stops growing at some distance from what it was made for. That is the
+    demonstrations, and what an untrained policy sees: between them it must not be flat,
+    or nothing says which way to go.
+    """
     size, space = environment.observation_size, environment.action_space
     if config.reward == "quadratic":
         if isinstance(space, Discrete):
@@ -236,8 +244,11 @@ def make_reward(
         return TableReward(jnp.zeros((size, space.num_actions), jnp.float32))
     level = _FIRST_LEVEL * float(config.problem.temperature)
     if config.reward in ("polynomial", "additive"):
-        mixed, normalizer = config.reward == "polynomial", input_normalizer(train)
-        return polynomial_reward(space, normalizer, level=level, mixed=mixed)
+        horizon = min(environment.horizon, _FIRST_STEPS)
+        first = rollout(environment, untrained, _NUM_FIRST, horizon=horizon, key=key)
+        seen = pooled(input_normalizer(train), input_normalizer(first))
+        mixed = config.reward == "polynomial"
+        return polynomial_reward(space, seen, level=level, mixed=mixed)
     return mlp_reward(
         size,
         space,

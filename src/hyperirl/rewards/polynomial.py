@@ -5,7 +5,8 @@ them, where a policy that starts afresh begins. A polynomial cannot: what it lea
 speed or an angle near the demonstrations holds everywhere.
 
 An additive one is simpler still. It is linear in the observation, so more of what is
-good is better from wherever one starts, and no policy gets stuck on a hill of it.
+good is better from wherever one starts, and no policy gets stuck on a hill of it. For
+that the normalizer has to know where policies start, too.
 """
 
 from typing import Any, ClassVar
@@ -28,8 +29,8 @@ class PolynomialReward(AbstractReward):
     If it is not `mixed`, the only products are the squares of an action's numbers: the
     reward is a sum of what each input pays by itself. Where actions are choices, `z` is
     the observation, and each has its own weights. An input counts as at most two
-    standard deviations from its mean: what nobody has demonstrated pays no more than
-    the edge of what somebody has.
+    standard deviations from its mean: what is far from all that was seen pays no more
+    than the edge of it.
     """
 
     kind: ClassVar[str] = "polynomial"
@@ -117,7 +118,7 @@ def polynomial_reward(
     Args:
         action_space: What the actions are.
         normalizer: Of the observation, and of the action behind it where that is a
-            vector (`lstd.input_normalizer`).
+            vector (`lstd.input_normalizer`); of all states that training passes.
         level: What every step pays.
         mixed: Whether inputs are multiplied with each other.
     """
