@@ -155,7 +155,8 @@ def chosen(listed: Path, words: list[str]) -> list[Bug]:
     bugs = [Bug(**bug) for bug in tomllib.loads(listed.read_text())["bug"]]
     fits = lambda bug: any(word in f"{bug.file} {bug.what}" for word in words)
     bugs = [bug for bug in bugs if not words or fits(bug)]
-    return sorted(bugs, key=lambda bug: bug.tests)  # Those of the same tests together.
+    turn = {bug: [b for b in bugs if b.tests == bug.tests].index(bug) for bug in bugs}
+    return sorted(bugs, key=lambda bug: (turn[bug], bug.tests))  # All tests take turns.
 
 
 def table(bugs: list[Bug], found: dict[str, str]) -> str:
