@@ -145,13 +145,16 @@ class RunFolder:
             yield
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
-        """Adds a line; NaN and infinity become null."""
+        """Adds a line; NaN and infinity become null. An error names the file."""
         line = (json.dumps(_plain(row), allow_nan=False) + "\n").encode()
-        with open(self._metrics_path, "ab+", buffering=0) as file:
-            _drop_torn_line(file)
-            if file.write(line) < len(line):  # One call, so that lines stay whole.
-                full = errno.ENOSPC
-                raise OSError(full, os.strerror(full), str(self._metrics_path))
+        try:
+            with open(self._metrics_path, "ab+", buffering=0) as file:
+                _drop_torn_line(file)
+                if file.write(line) < len(line):  # One call, so that lines stay whole.
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            error.filename = str(self._metrics_path)
+            raise
 
     def metrics(self) -> list[dict[str, Any]]:
         """All rows, without the last line if a kill tore it."""
