@@ -35,7 +35,8 @@ class Player:
         others, frame = jax.tree.flatten(rest)
         self._choose, self._draw = _programs(tree, frame, tuple(others))
         self._shape, self._key = (block_size, num_envs), key
-        self._noise, self._steps = None, 0
+        self._noise: Any = None  # Drawn for a block of steps at once.
+        self._steps = 0
 
     def __call__(self, observations: Float[np.ndarray, "envs obs"]) -> np.ndarray:
         """The actions of the next step."""
