@@ -5,9 +5,9 @@
     python scripts/mutate.py --minutes 5 --json mutants.json    # Goes on another time.
 
 `mutations.toml` says what is wrong, in which file, which line becomes which, and the
-tests that must notice. They must pass without the bug, which is tried first. A bug that
-they do not notice is a test that is missing; one that they give no answer to in time is
-not noticed either.
+tests that must notice. The one that fails must pass without the bug, which is tried
+next. A bug that they do not notice is a test that is missing; one that they give no
+answer to in time is not noticed either.
 """
 
 import argparse
@@ -48,7 +48,6 @@ import pytest  # noqa: E402
 
 NOTICED, NOT_NOTICED, SLOW = "noticed", "NOT NOTICED", "NO ANSWER"
 OUT_OF_DATE, BROKEN = "OUT OF DATE", "BROKEN TESTS"  # No such line; they always fail.
-FAILED, INTERRUPTED = 1, 2  # Pytest's codes for failed tests, and for a broken import.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,43 +95,67 @@ def outcome(bug: Bug, copy: Path, sound: dict[str, bool], timeout: float) -> str
         sound: Tests that were tried without a bug, and whether they passed.
         timeout: Seconds for its tests.
     """
-    if bug.tests not in sound:
-        code = run_tests(bug.tests, copy, timeout)
-        if code is None:
-            return SLOW
-        sound[bug.tests] = code == 0
-    if not sound[bug.tests]:
-        return BROKEN
     with bug.planted(copy / "hyperirl") as there:
         if not there:
             return OUT_OF_DATE
-        code = run_tests(bug.tests, copy, timeout)
+        words = shlex.split(bug.tests)
+        code, failed = run_tests(words, copy, timeout)
     if code is None:
         return SLOW
-    return NOTICED if code in (FAILED, INTERRUPTED) else NOT_NOTICED
+    if code == 0:
+        return NOT_NOTICED
+    for test in failed or [bug.tests]:  # None if nothing could be imported.
+        if test not in sound:
+            again = [test] if failed else ["--collect-only", *words]
+            sound[test] = run_tests(again, copy, timeout)[0] == 0
+        if not sound[test]:
+            return BROKEN
+    return NOTICED
 
 
-def run_tests(tests: str, source: Path, timeout: float) -> int | None:
-    """Pytest's exit code; `None` if the tests took too long to say anything.
+def run_tests(
+    tests: list[str], source: Path, timeout: float
+) -> tuple[int | None, list[str]]:
+    """Pytest's exit code, `None` if the tests took too long; and what failed first.
 
     They run in a fork of this process, which has imported everything but the package.
     """
-    stop = time.monotonic() + timeout
+    stop, told = time.monotonic() + timeout, source.with_name("failed")
+    told.write_text("")
     pid = os.fork()
     if not pid:
-        _be_the_tests(shlex.split(tests), source)
+        _be_the_tests(tests, source, told)
     while time.monotonic() < stop:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status)
+            return os.waitstatus_to_exitcode(status), told.read_text().splitlines()
         time.sleep(0.05)
     with contextlib.suppress(ProcessLookupError):  # And what it has started.
         os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return None
+    return None, []
 
 
-def _be_the_tests(words: list[str], source: Path) -> None:
+@dataclasses.dataclass(frozen=True)
+class Teller:
+    """Writes down what fails; a plugin of pytest's."""
+
+    place: Path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A test."""
+        self.pytest_collectreport(report)
+
+    def pytest_collectreport(
+        self, report: pytest.TestReport | pytest.CollectReport
+    ) -> None:
+        """A file that cannot be imported."""
+        if report.failed:
+            with self.place.open("a") as file:
+                file.write(f"{report.nodeid}\n")
+
+
+def _be_the_tests(words: list[str], source: Path, told: Path) -> None:
     code = 1
     try:
         os.setsid()
@@ -143,9 +166,7 @@ def _be_the_tests(words: list[str], source: Path) -> None:
             os.dup2(nowhere, number)
         options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        code = int(pytest.main([*options, *words]))
-    except BaseException:
-        code = INTERRUPTED
+        code = int(pytest.main([*options, *words], plugins=[Teller(told)]))
     finally:
         os._exit(code)
 
@@ -155,7 +176,8 @@ def chosen(listed: Path, words: list[str]) -> list[Bug]:
     bugs = [Bug(**bug) for bug in tomllib.loads(listed.read_text())["bug"]]
     fits = lambda bug: any(word in f"{bug.file} {bug.what}" for word in words)
     bugs = [bug for bug in bugs if not words or fits(bug)]
-    return sorted(bugs, key=lambda bug: bug.tests)  # Those of the same tests together.
+    turn = {bug: [b for b in bugs if b.tests == bug.tests].index(bug) for bug in bugs}
+    return sorted(bugs, key=lambda bug: (turn[bug], bug.tests))  # All tests take turns.
 
 
 def table(bugs: list[Bug], found: dict[str, str]) -> str:
@@ -183,7 +205,7 @@ def main() -> None:
     sound: dict[str, bool] = {}
     with tempfile.TemporaryDirectory(prefix="hyperirl-mutants-") as folder:
         copy = Path(shutil.copytree(ROOT / "src", Path(folder) / "src"))
-        for bug in bugs:
+        for bug in sorted(bugs, key=lambda bug: bug.id in found):  # New ones first.
             if found.get(bug.id) == NOTICED or time.monotonic() > stop:
                 continue
             began = time.monotonic()

@@ -118,6 +118,7 @@ def _be_the_child(work: Callable[[], object], log: Path) -> None:
         os.dup2(handle, 1)
         os.dup2(handle, 2)
         faulthandler.dump_traceback_later(0.9 * PATIENCE)  # Where it hangs.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # If this runs under `nohup`.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
         work()
         code = 0

@@ -164,6 +164,7 @@ class Learn(Job):
 
     def result(self, place: Path) -> dict[str, Any]:
         files = whole_files(place / "run")
+        files.pop("checkpoint.previous.npz", None)  # Of the step of the last stop.
         kept = ("npz", "jsonl")
         return {name: data for name, data in files.items() if name.endswith(kept)}
 

@@ -48,8 +48,9 @@ def test_silence_is_silence(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_numbers_in_place_fit_into_a_narrow_terminal():
-    narrow = Console(force_terminal=True, width=60, file=io.StringIO())
+@pytest.mark.parametrize("width", [40, 60])
+def test_the_numbers_in_place_fit_into_a_narrow_terminal(width):
+    narrow = Console(force_terminal=True, width=width, file=io.StringIO())
     shown = StepProgress(8000, narrow)
     row = {"step": 7999, "done": 0.5, "nll_valid": 2.5}
     lines = narrow.render_lines(shown._table(row, "step 7999/8000", "12345 s left"))

@@ -72,6 +72,11 @@ def test_a_run_that_went_up_is_told(good_rows):
     assert f"{backwards[0]:.4g} in the first step" in warning
 
 
+def test_two_steps_are_enough_to_leave_all_reason():
+    rows = [{"step": i, "nll_valid": 100.0**i} for i in (1, 9)]
+    assert "it was 100 in the first step, up to 1e+18" in only(warnings_of(rows))
+
+
 def test_noise_around_the_first_value_is_not_an_end_that_is_worse(good_rows):
     """One lucky step is enough to have gained something; luck alone is no loss."""
     nll = [100 + 3 * (-1) ** i for i in range(1, 13)][::-1]

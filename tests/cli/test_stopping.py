@@ -14,7 +14,10 @@ from importlib import util
 import pytest
 
 PROGRAM = """
-import hashlib, importlib.util, sys, time
+import hashlib, importlib.util, signal, sys, time
+signal.signal(
+    signal.SIGHUP, signal.SIG_IGN if sys.argv[2] == "nohup" else signal.SIG_DFL
+)
 spec = importlib.util.spec_from_file_location("stopping", sys.argv[1])
 stopping = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(stopping)
@@ -67,6 +70,12 @@ def test_with_nothing_to_save_it_ends_at_once_whatever_runs(name):
 def test_what_is_unsaved_is_saved_first_and_the_user_told_so_meanwhile(name):
     code, said, told, _ = stopped("unsaved", 0.5, getattr(signal, name))
     assert (code, said) == (130, "saved\n")
+    assert told.strip().startswith("Stopping: finishing what runs, then saving.")
+
+
+def test_a_terminal_that_closes_does_not_stop_what_nohup_started():
+    code, said, told, _ = stopped("nohup", 0.5, signal.SIGHUP, signal.SIGTERM)
+    assert (code, said) == (130, "saved\n")  # The second of the signals is the first.
     assert told.strip().startswith("Stopping: finishing what runs, then saving.")
 
 

@@ -1,9 +1,13 @@
 """`--workers` and `--ray`: what is refused in one sentence, and what a run keeps."""
 
+import contextlib
+
 import pytest
 
 from hyperirl import demos
 from hyperirl.cli import main
+from hyperirl.cli.workers import Workers
+from hyperirl.experiments import cluster
 from hyperirl.learning import create_folder, from_json, reopen, set_up
 from hyperirl.options import Options
 from hyperirl.worlds.engine import Engine
@@ -36,6 +40,17 @@ def test_what_makes_no_sense_is_refused(command, said, sentence, tmp_path, capsy
     assert ended.value.code == 2
     assert sentence in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_ray_gets_the_address_and_says_what_it_opened(monkeypatch, capsys):
+    @contextlib.contextmanager
+    def running(address, say):
+        say(f"Joined {address}.")
+        yield
+
+    monkeypatch.setattr(cluster, "running", running)
+    with Workers(ray=("192.0.2.7:1",), trust_cluster=True).ready():
+        assert capsys.readouterr().err == "Joined 192.0.2.7:1.\n"
 
 
 def test_a_run_keeps_its_number_of_workers(tmp_path):

@@ -179,6 +179,15 @@ class TestDiagnostics:
         assert not result.info.converged
         assert float(result.info.relative_residual) > 1e-2
 
+    def test_as_many_steps_as_eigenvalues_are_taken_and_counted(self, getkey):
+        """Exact after one step for each; one more product gives the true residual."""
+        rows = jnp.diag(jnp.asarray([1.0, 2.0, 3.0, 4.0], jnp.float64))
+        g = jr.normal(getkey(), (4,), jnp.float64)
+        solver = ConjugateGradient(damping=1.0, tolerance=1e-9, max_iterations=4)
+        result = solved(solver, rows, g)
+        assert int(result.info.iterations) == 5
+        assert relative_error(result.v, exact(rows, g, 1.0)) < 1e-9
+
 
 class TestWarnings:
     def test_a_solve_that_failed_is_warned_about_once(self, getkey):

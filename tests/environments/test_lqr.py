@@ -40,6 +40,7 @@ def test_the_default_is_the_system_of_the_paper():
     np.testing.assert_allclose(environment.R, 0.1 * np.eye(2))
     covariance = environment.noise_root @ environment.noise_root.T
     np.testing.assert_allclose(covariance, 1e-3 * np.eye(4), rtol=1e-6)
+    np.testing.assert_array_equal(environment.initial_root, np.diag([1, 0.5, 1, 0.5]))
     assert environment.horizon == 100
 
 

@@ -145,6 +145,27 @@ def test_fresh_policies_may_start_in_states_of_the_training_episodes_alone(
     assert eqx.tree_equal(asked, [split_demos(demos, 3).train.trajectories])
 
 
+def test_the_progress_counts_every_training_in_every_world(truth, ranking, monkeypatch):
+    shares = []
+
+    def train(world, reward, problem, test, *, on_progress, **_):
+        on_progress(1.0, "done")
+        curve = evaluation.Curve((0,), (0.0,), (0.0,))
+        nll = jnp.zeros(test.num_episodes, jnp.float32)
+        return evaluation.Fresh(truth.policy, curve, jnp.zeros(2, jnp.float32), nll)
+
+    monkeypatch.setattr(protocol, "train_fresh", train)
+    task = dataclasses.replace(truth.task, variants=lambda home: {"same": home})
+    evaluation.judge(
+        dataclasses.replace(truth, task=task),
+        ranking=ranking,
+        training=TRAINING,
+        seeds=1,
+        on_progress=lambda share, words: shares.append(share),
+    )
+    np.testing.assert_allclose(shares, np.arange(1, 7) / 6)
+
+
 def test_the_hard_way_is_without_entropy_and_from_the_usual_starts(
     truth, ranking, monkeypatch
 ):

@@ -129,6 +129,11 @@ def test_random_actions_without_bounds_have_three_times_the_experts_spread():
     # 2000 actions: the deviation is known to 1 / sqrt(4000).
     assert np.allclose(random.scale, 1.5, rtol=5 / 4000**0.5)
     assert np.allclose(random.center, 0, atol=5 * 0.5 / 2000**0.5)
+    draws = jax.vmap(lambda key: random.sample(jnp.zeros(4, jnp.float32), key=key))(
+        jr.split(jr.key(1), 500)
+    )
+    np.testing.assert_allclose(draws.mean(0), random.center, atol=5 * 1.5 / 500**0.5)
+    np.testing.assert_allclose(draws.std(0), random.scale, rtol=5 / 1000**0.5)
 
 
 def test_random_actions_within_bounds_fill_them():

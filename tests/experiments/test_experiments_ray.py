@@ -94,11 +94,15 @@ def test_without_ray_there_is_one_sentence(monkeypatch, make_cell, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)  # And forgotten afterwards.
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "1")
+    quiet = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"  # Else Ray has a warning for users.
+    monkeypatch.delenv(quiet, raising=False)
     with pytest.raises(ValueError, match=r"pip install 'hyperirl\[ray\]'"):
         cluster.run_on_ray(
             [make_cell(seed=0)], tmp_path, address=None, on_done=lambda *_: None
         )
+    assert os.environ[quiet] == "0"
+    assert os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
 
 
 @pytest.mark.parametrize("command", [["sweep"], ["reproduce", "identities"]])

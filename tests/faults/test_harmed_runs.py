@@ -100,16 +100,20 @@ def test_a_full_disk_leaves_the_old_file_and_names_the_new_one(tmp_path, monkeyp
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]
 
 
-def test_a_line_that_does_not_fit_on_the_disk_is_an_error_and_not_a_lost_row(tmp_path):
-    """A limit on the size of files, as a disk that is almost full."""
+@pytest.mark.parametrize("left", [15, 12, 0])
+def test_a_line_that_does_not_fit_on_the_disk_is_an_error_and_not_a_lost_row(
+    tmp_path, left
+):
+    """A limit on the size of files, as a disk that is full, or almost."""
     folder = runs.RunFolder.create(tmp_path / "run", {}, [])
     folder.append_metrics({"step": 1})
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (15, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (left, before[1]))
     try:
-        with pytest.raises(OSError, match="metrics"):
+        with pytest.raises(OSError, match="metrics") as caught:
             folder.append_metrics({"step": 2})
+        assert caught.value.filename == str(tmp_path / "run" / "metrics.jsonl")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)

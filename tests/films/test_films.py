@@ -9,7 +9,7 @@ from PIL import Image
 
 from hyperirl import saving, tasks
 from hyperirl.cli import main
-from hyperirl.films import Episode, episode_film, play
+from hyperirl.films import Episode, episode_film, play, scenes
 from hyperirl.learning import create_folder, set_up
 from hyperirl.options import Options
 from hyperirl.policies import mlp_policy
@@ -51,6 +51,11 @@ def test_the_pole_is_drawn_where_the_cart_is_and_leans_as_it_does():
     # The middle of a pole of one meter moves by half the sine of its angle.
     assert right[0] - upright[0] == pytest.approx(np.sin(0.5) / 2 * meter, abs=2)
     assert left[0] - upright[0] == pytest.approx(-np.sin(0.5) / 2 * meter, abs=2)
+
+
+def test_curves_fill_their_place_whatever_their_level():
+    columns = np.array([[7.0, 5.0], [8.0, 5.0], [9.0, 5.0]])
+    np.testing.assert_allclose(scenes._curves(columns), [[0, 0.5, 1], [0, 0, 0]])
 
 
 def test_a_pendulum_at_angle_zero_points_up():

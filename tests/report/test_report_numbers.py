@@ -28,7 +28,13 @@ def test_numbers_are_short(value, expected):
 
 @pytest.mark.parametrize(
     "seconds, expected",
-    [(2.5, "2.5 s"), (80.0, "1 min 20 s"), (7500.0, "2 h 5 min"), (math.nan, "–")],
+    [
+        (2.5, "2.5 s"),
+        (60.0, "1 min 0 s"),
+        (80.0, "1 min 20 s"),
+        (7500.0, "2 h 5 min"),
+        (math.nan, "–"),
+    ],
 )
 def test_durations_are_readable(seconds, expected):
     assert duration(seconds) == expected

@@ -205,6 +205,13 @@ def test_a_picture_that_is_odd_does_not_cost_the_report(make_run, tmp_path):
     assert words.count("could not be drawn") == 2
 
 
+@pytest.mark.parametrize("kind", [[[]], {"": {}}, None, 1.5])
+def test_a_picture_of_no_kind_is_left_out(make_run, pictures, tmp_path, kind):
+    run = make_run(picture=pictures["matrices"] | {"kind": kind})
+    words = _parse(write_report([run], tmp_path / "report.html")).words
+    assert "learned Q" not in words
+
+
 def test_matrices_are_tables(make_run, pictures, tmp_path):
     run = make_run(picture=pictures["matrices"])
     words = _parse(write_report([run], tmp_path / "report.html")).words

@@ -85,6 +85,7 @@ def test_what_is_weak_about_an_evaluation_is_distrusted():
         assert words in told
     told = judged(rank_corr={"mean": 0.99}, rank_corr_constant=1.0).distrust
     assert told[0].startswith("RankCorr says nothing")
+    assert judged(rank_corr={"mean": 0.99}, rank_corr_constant=0.98).distrust == told
     assert judged(rank_corr={"mean": 0.99}, rank_corr_untrained=0.3).distrust == ()
 
 

@@ -1,10 +1,12 @@
 """Polynomial rewards: every term, the limit of the inputs, what does not fit."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 
+from hyperirl import saving
 from hyperirl.networks import Normalizer, partition
 from hyperirl.rewards import PolynomialReward, polynomial_reward
 from hyperirl.rewards.polynomial import num_terms
@@ -88,3 +90,13 @@ def test_the_normalizer_is_not_learned():
 def test_weights_that_do_not_fit_are_refused(shape, action_size, words):
     with pytest.raises(ValueError, match=words):
         PolynomialReward(jnp.zeros(shape), NORMALIZER, action_size)
+
+
+@pytest.mark.parametrize("action_size, choices", [(1, 1), (None, 2)])
+def test_it_is_saved_and_loaded(tmp_path, action_size, choices):
+    size = 2 + (action_size or 0)
+    normalizer = Normalizer(jnp.zeros(size), jnp.ones(size))
+    weights = jnp.ones((choices, num_terms(size, action_size, True)))
+    reward = PolynomialReward(weights, normalizer, action_size)
+    path = saving.save_reward(reward, tmp_path / "reward.npz")
+    assert eqx.tree_equal(saving.load_reward(path), reward)

@@ -11,6 +11,7 @@ from hyperirl.networks import partition
 from hyperirl.rewards import (
     LinearReward,
     QuadraticReward,
+    RecordedReward,
     TableReward,
     fit_normalizer,
     mlp_reward,
@@ -170,6 +171,14 @@ def test_rewards_of_are_those_of_each_step(getkey):
     batch = trajectories(np.random.default_rng(0).normal(size=(2, 6, OBS)), [5, 2])
     expected = reward(batch.observations[1, 1], jnp.int32(1))
     np.testing.assert_allclose(rewards_of(reward, batch)[1, 1], expected, rtol=1e-12)
+
+
+def test_rewards_that_were_recorded_are_read_and_padded():
+    batch = trajectories(np.zeros((2, 6, OBS)), [5, 2])
+    paid = jnp.arange(10.0).reshape(2, 5)
+    batch = eqx.tree_at(lambda b: b.rewards, batch, paid, is_leaf=lambda x: x is None)
+    found = rewards_of(RecordedReward(), batch)
+    np.testing.assert_array_equal(found, [[0, 1, 2, 3, 4], [5, 6, 0, 0, 0]])
 
 
 def test_network_rewards_are_in_single_precision_by_default(getkey):

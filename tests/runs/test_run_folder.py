@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import jax.numpy as jnp
 import numpy as np
@@ -188,3 +189,17 @@ def test_json_files_come_back(run):
     (run.path / "evaluation.json").write_text("{")
     with pytest.raises(RunError, match="not JSON"):
         run.load_json("evaluation.json")
+
+
+def test_the_rows_of_a_long_run_are_not_held(tmp_path):
+    """Memory that grows with a run's length would end it."""
+    folder = RunFolder.create(tmp_path / "run", {}, [])
+    row = {f"column {i}": 1.5 for i in range(30)}
+    lines = (json.dumps(row | {"step": step}) + "\n" for step in range(1, 3001))
+    (folder.path / "metrics.jsonl").write_text("".join(lines))
+    tracemalloc.start()
+    folder.truncate_metrics(3000)
+    count = sum(1 for _ in folder.rows())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 3000 and peak < 500_000

@@ -37,7 +37,7 @@ class Stopping:
     def __enter__(self) -> "Stopping":
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
-        self._before = [signal.signal(number, self._interrupt) for number in _SIGNALS]
+        self._before = {n: signal.signal(n, self._interrupt) for n in _wanted()}
         self._alarm = signal.signal(_AGAIN, self._interrupt_again)
         self._hook, sys.unraisablehook = sys.unraisablehook, self._ignored
         self._wakeup = signal.set_wakeup_fd(
@@ -52,7 +52,7 @@ class Stopping:
         sys.unraisablehook = self._hook
         signal.signal(_AGAIN, self._alarm)
         signal.set_wakeup_fd(self._wakeup)
-        for number, before in zip(_SIGNALS, self._before, strict=True):
+        for number, before in self._before.items():
             signal.signal(number, before)
         self._writer.close()  # Which ends the thread.
         self._thread.join()
@@ -93,6 +93,12 @@ class Stopping:
     def _end(self, words: str) -> None:
         _say(words)
         os._exit(INTERRUPTED)
+
+
+def _wanted() -> tuple[signal.Signals, ...]:
+    """Those that stop a command; under `nohup`, a closing terminal does not."""
+    closing = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+    return tuple(n for n in _SIGNALS if closing or n != signal.SIGHUP)
 
 
 def _say(words: str) -> None:

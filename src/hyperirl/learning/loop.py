@@ -74,7 +74,7 @@ def _learn(setup: Setup, folder: RunFolder | None, on_step: OnStep | None) -> Re
     if folder is not None:
         state, step = folder.load_checkpoint(state) or (state, 0)
         folder.truncate_metrics(step)  # What came after it is done again.
-        for last in folder.metrics():
+        for last in folder.rows():
             recent.append(last["nll_valid"])
     start = time.monotonic() - (last.get("seconds") or 0.0)
     learned = last.get("learned_seconds") or 0.0

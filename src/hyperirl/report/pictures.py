@@ -10,12 +10,14 @@ from hyperirl.report.matrices import draw_matrices
 from hyperirl.report.reading import Run
 from hyperirl.report.scatter import draw_scatter
 
+_ODD = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+
 
 def draw_picture(run: Run) -> str:
     """What `picture.json` of a run shows; nothing if there is none or it is odd."""
     picture = run.picture
     drawers = {"heatmaps": draw_maps, "matrices": draw_matrices}
-    parts = [_tolerantly(drawers.get(picture.get("kind", ""), lambda _: ""), picture)]
+    parts = [_tolerantly(drawers.get(str(picture.get("kind")), lambda _: ""), picture)]
     figures = [
         _tolerantly(draw, picture[name])
         for name, draw in (
@@ -36,6 +38,6 @@ def _tolerantly(draw: Callable[[Mapping[str, Any]], str], part: Mapping) -> str:
     """A report is not worth losing over one picture."""
     try:
         return draw(part)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except _ODD as error:
         reason = escape(f"{type(error).__name__}: {error}")
         return f'<p class="note">A picture could not be drawn ({reason}).</p>'

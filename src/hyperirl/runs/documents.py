@@ -42,13 +42,18 @@ def read(path: Path, max_bytes: int = MAX_BYTES) -> Any:
 
 def read_bytes(path: Path, max_bytes: int) -> bytes:
     """The bytes of a file that is not too large to be what it should be."""
+    check_size(path, max_bytes)
+    return path.read_bytes()
+
+
+def check_size(path: Path, max_bytes: int) -> None:
+    """Refuses a file that is too large to be what it should be."""
     if not path.is_file():
         raise RunError(f"{path} is not a file; remove it.")
     if (size := path.stat().st_size) > max_bytes:
         raise RunError(
             f"{path} has {size} bytes, and at most {max_bytes} are read; restore it."
         )
-    return path.read_bytes()
 
 
 def _refuse(name: str) -> None:

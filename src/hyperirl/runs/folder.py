@@ -8,6 +8,7 @@ its writer was killed.
 import contextlib
 import dataclasses
 import errno
+import itertools
 import json
 import math
 import os
@@ -145,17 +146,23 @@ class RunFolder:
             yield
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
-        """Adds a line; NaN and infinity become null."""
+        """Adds a line; NaN and infinity become null. An error names the file."""
         line = (json.dumps(_plain(row), allow_nan=False) + "\n").encode()
-        with open(self._metrics_path, "ab+", buffering=0) as file:
-            _drop_torn_line(file)
-            if file.write(line) < len(line):  # One call, so that lines stay whole.
-                full = errno.ENOSPC
-                raise OSError(full, os.strerror(full), str(self._metrics_path))
+        try:
+            with open(self._metrics_path, "ab+", buffering=0) as file:
+                _drop_torn_line(file)
+                if file.write(line) < len(line):  # One call, so that lines stay whole.
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            error.filename = str(self._metrics_path)
+            raise
 
     def metrics(self) -> list[dict[str, Any]]:
         """All rows, without the last line if a kill tore it."""
-        rows = []
+        return list(self.rows())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The same, one after the other: a long run has more than should be held."""
         for number, line in enumerate(self._lines(), 1):
             where = f"line {number} of {self._metrics_path}"
             try:
@@ -166,22 +173,22 @@ class RunFolder:
                     "line to go on without it."
                 ) from error
             _check_row(row, where)
-            rows.append(row)
-        return rows
+            yield row
 
     def truncate_metrics(self, step: int) -> None:
         """Drops the rows of later steps: those after the last checkpoint."""
-        rows = zip(self.metrics(), self._lines(), strict=True)
-        kept = [line for row, line in rows if row["step"] <= step]
-        atomic.write_bytes(self._metrics_path, b"".join(kept))
+        keeps = [row["step"] <= step for row in self.rows()]
+        if not all(keeps):
+            kept = itertools.compress(self._lines(), keeps)
+            atomic.write_bytes(self._metrics_path, b"".join(kept))
 
-    def _lines(self) -> list[bytes]:
+    def _lines(self) -> Iterator[bytes]:
         """The whole lines of the metrics."""
         if not self._metrics_path.exists():
-            return []
-        text = documents.read_bytes(self._metrics_path, _MAX_METRICS_BYTES)
-        # Not `splitlines`, which also breaks at a carriage return.
-        return [line + b"\n" for line in text.split(b"\n")[:-1]]
+            return
+        documents.check_size(self._metrics_path, _MAX_METRICS_BYTES)
+        with open(self._metrics_path, "rb") as file:
+            yield from (line for line in file if line.endswith(b"\n"))
 
     def save_checkpoint(self, state: PyTree, step: int) -> None:
         """Replaces the checkpoint: at every moment there is the old or the new one.
