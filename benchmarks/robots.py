@@ -49,7 +49,7 @@ class Robots:
     """Demonstrations to learn from."""
     seeds: int = 3
     first_seed: int = 0
-    methods: tuple[str, ...] = ("fisher", "ml-irl", "bc", "true")
+    methods: tuple[str, ...] = ("matching", "ml-irl", "bc", "true")
     """`true` is what the same training makes of the true reward."""
     temperature: float = 0.1
     reward: str | None = None
@@ -63,7 +63,7 @@ class Robots:
     hard: bool = True
     """Whether one is also trained as other libraries would."""
     keep: Path | None = None
-    """A folder for the rewards and policies that were learned."""
+    """A folder for the rewards that were learned."""
     json: Path = Path("docs/results/robots.json")
 
     def run(self) -> None:
@@ -170,7 +170,7 @@ class Case:
         }
 
     def keep(self, method: str, result: hi.Result) -> None:
-        """Writes the reward and the policy, if that was asked for."""
+        """Writes the reward, if that was asked for."""
         if self.asked.keep is not None:
             name = f"{self.asked.env}-{self.asked.demos.stem}-{self.asked.train}"
             path = self.asked.keep / f"{name}-{method}-{self.seed}"
