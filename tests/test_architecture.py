@@ -13,7 +13,7 @@ ROOT = pathlib.Path(hyperirl.__file__).parent
 LAYERS = [
     {"_cache", "archive"},
     {"_jax", "describing", "metrics", "options", "problem", "runs", "spaces"},
-    {"progress", "trajectories"},
+    {"programs", "progress", "trajectories"},
     {"networks", "steps", "verdict"},
     {"curvature", "environments"},
     {"policies", "rewards"},

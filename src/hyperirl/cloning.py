@@ -4,6 +4,7 @@ The reference for likelihood. A reward that is worth its name explains demonstra
 almost as well as the clone does, and unlike the clone it can be trained on again.
 """
 
+import functools
 import math
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy, log_probs
+from hyperirl.programs import compiled
 from hyperirl.trajectories import Trajectories, steps_taken
 
 P = TypeVar("P", bound=AbstractPolicy)
@@ -82,7 +84,7 @@ class _Learner(eqx.Module):
     moments: optax.OptState
 
 
-@eqx.filter_jit
+@functools.partial(compiled, level=1)
 def _clone(policy, train, valid, key, num_steps, rate, batch_size):
     params, rest = partition(policy)
     adam = optax.scale_by_adam()

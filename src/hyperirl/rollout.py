@@ -1,5 +1,6 @@
 """Trajectories from an environment and a policy: one `scan`, any number of episodes."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from jaxtyping import PRNGKeyArray
 
 from hyperirl.environments import AbstractEnvironment, AbstractWorld
 from hyperirl.policies import AbstractActor
+from hyperirl.programs import compiled
 from hyperirl.trajectories import Trajectories
 
 _GROUPS, _GROUP_SIZE = 4, 128  # Fewer episodes a group are not worth the threads.
@@ -57,7 +59,7 @@ def rollout(
     return _rollout(environment, policy, num_episodes, num_steps, key, record_rewards)
 
 
-@eqx.filter_jit
+@functools.partial(compiled, level=1)
 def _rollout(
     environment: AbstractEnvironment,
     policy: AbstractActor,

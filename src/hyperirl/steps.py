@@ -16,6 +16,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, PRNGKeyArray
 
+from hyperirl.programs import compiled, is_traced
 from hyperirl.spaces import ActionSpace, Discrete
 
 Numbers = Array | np.ndarray | np.generic | Sequence | float | int
@@ -66,23 +67,15 @@ def each_step(
         arguments.append(_as_action(what, module, action, observation.shape))
     if key is not None:
         arguments.append(jr.split(key, batch) if batch else key)
-    run = _run if is_traced((module, arguments)) else _compiled
-    return run(function, module, arguments)
+    return _run(function, module, arguments)
 
 
-def is_traced(tree: Any) -> bool:
-    """Whether a program that this is part of is being compiled."""
-    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
-
-
+@compiled
 def _run(function: Callable, module: Any, arguments: list[Array]) -> Any:
     one = lambda *arguments: function(module, *arguments)
     for _ in range(arguments[0].ndim - 1):
         one = jax.vmap(one)
     return one(*arguments)
-
-
-_compiled = eqx.filter_jit(_run)
 
 
 def _as_observation(what: str, module: Reader, observation: Numbers) -> Array:

@@ -7,7 +7,7 @@ import pytest
 from hyperirl import inner, tasks
 from hyperirl.cli.train import Train
 from hyperirl.learning import complete
-from hyperirl.learning.setup import make_inner
+from hyperirl.learning.parts import make_inner
 from hyperirl.options import Options
 
 

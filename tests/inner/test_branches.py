@@ -12,7 +12,7 @@ from hyperirl.environments import CartPole, Pendulum
 from hyperirl.exact.tabular.solution import kernel
 from hyperirl.inner.acting import act, start
 from hyperirl.inner.critic import critic
-from hyperirl.inner.report import soft_values
+from hyperirl.inner.report import rewards_paid, soft_values
 from hyperirl.policies import mlp_policy
 from hyperirl.rewards import TableReward
 
@@ -64,7 +64,13 @@ def test_branches_keep_the_mean_of_advantages_and_lower_their_variance():
         trace = jnp.float32(0.9)
         reward = TableReward(MDP.rewards)
         return soft_values(
-            blank, reward, SOMEHOW, batch, PROBLEM, trace=trace, num_fits=40
+            blank,
+            rewards_paid(reward, batch),
+            SOMEHOW,
+            batch,
+            PROBLEM,
+            trace=trace,
+            num_fits=40,
         ).advantages
 
     plain = advantages(eqx.tree_at(lambda b: b.branches, batch, None))

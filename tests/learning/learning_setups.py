@@ -2,8 +2,8 @@
 
 from hyperirl import tasks
 from hyperirl.learning import complete, set_up
+from hyperirl.learning.learner import init
 from hyperirl.learning.setup import make_learner
-from hyperirl.learning.step import init
 from hyperirl.options import Options
 
 

@@ -6,7 +6,7 @@ from learning_setups import config_of
 
 from hyperirl import demos, exact
 from hyperirl.environments import LQR
-from hyperirl.learning.setup import make_policy
+from hyperirl.learning.parts import make_policy
 from hyperirl.problem import problem
 
 

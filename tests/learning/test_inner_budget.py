@@ -15,6 +15,7 @@ from hyperirl.environments import random_mdp
 from hyperirl.hypergradient import MLIRL
 from hyperirl.inner import AbstractInnerSolver, SolveReport
 from hyperirl.learning import step
+from hyperirl.learning.learner import init
 from hyperirl.policies import AbstractPolicy, softmax_table
 from hyperirl.problem import problem
 from hyperirl.rewards import TableReward
@@ -90,7 +91,7 @@ def test_it_is_run_until_it_is_near(parts, gaps, error, adaptive, solves):
         adaptive=adaptive,
         trust_region=False,
     )
-    state = step.init(learner, TableReward(mdp.rewards), policy, 4)
+    state = init(learner, TableReward(mdp.rewards), policy, 4)
     answer = step._solve(learner, learner.inner, state, jr.key(2))
     updates = answer.num_updates
     assert (answer.inner.solves, updates) == (solves, solves * UPDATES)

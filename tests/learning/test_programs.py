@@ -5,11 +5,16 @@ import re
 
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import pytest
 from learning_setups import learner_of
 
-from hyperirl import demos
+from hyperirl import demos, tasks
+from hyperirl.inner import PPO, true_reward
+from hyperirl.inner.train import policy_for
 from hyperirl.learning.step import outer_step
+from hyperirl.problem import problem
+from hyperirl.rewards import mlp_reward
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +24,13 @@ def shown():
 
 @pytest.mark.parametrize(
     "inner, solving",
-    [("ppo", ["_act", "_turn", "update", "_report"]), ("reinforce", ["_solve"])],
+    [
+        (
+            "ppo",
+            ["_act", "_turn", "rewards_paid", "soft_values", "_take_steps", "_judge"],
+        ),
+        ("reinforce", ["_solve"]),
+    ],
 )
 def test_each_program_is_compiled_once_and_a_second_step_compiles_none(
     shown, inner, solving, caplog
@@ -35,6 +46,23 @@ def test_each_program_is_compiled_once_and_a_second_step_compiles_none(
     parts = [*solving, "_is_far", "_try", "_learn_from"]
     assert [counts[name] for name in parts] == [1] * len(parts)
     assert _compiled(caplog) == []
+
+
+def test_another_kind_of_reward_compiles_no_more_than_what_it_pays(caplog):
+    mdp = tasks.make("tabular").environment
+    solver = PPO(num_envs=4, num_steps=8, num_minibatches=2, critic_hidden=(4,))
+    policy = policy_for(mdp, solver, key=jr.key(0))
+    state = solver.init(mdp, policy, key=jr.key(1))
+    update = lambda reward: solver.improve(
+        mdp, reward, state, problem(), 1, key=jr.key(2)
+    )
+    size, space = mdp.observation_size, mdp.action_space
+    other = mlp_reward(size, space, key=jr.key(3), hidden=(4,))
+    update(true_reward(mdp))
+    with jax.log_compiles():
+        caplog.clear()
+        update(other)
+    assert _compiled(caplog) == ["rewards_paid"]
 
 
 def _compiled(caplog) -> list[str]:

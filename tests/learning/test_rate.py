@@ -8,7 +8,7 @@ import pytest
 from learning_setups import config_of, learner_of
 
 from hyperirl import demos
-from hyperirl.learning import setup, step
+from hyperirl.learning import parts, step
 from hyperirl.learning.rate import Rate, with_rate
 
 
@@ -24,7 +24,7 @@ def test_the_schedule_is_the_cosine_of_optax():
 
 def test_a_constant_schedule_stays():
     config = config_of("lqr", schedule="constant", learning_rate=0.3)
-    rate = setup.make_rate(config)
+    rate = parts.make_rate(config)
     np.testing.assert_allclose(rate(jnp.float32(0.9)), 0.3, rtol=1e-6)
 
 
@@ -33,7 +33,7 @@ def test_a_named_optimizer_follows_the_rate_it_is_given(name):
     config = config_of(
         "cartpole", optimizer=name, learning_rate=0.3, steps=5, natural=False
     )
-    ours, rate = setup.make_optimizer(config), setup.make_rate(config)
+    ours, rate = parts.make_optimizer(config), parts.make_rate(config)
     theirs = optax.chain(
         optax.clip_by_global_norm(1.0),
         getattr(optax, name)(optax.cosine_decay_schedule(0.3, 5, alpha=0.1)),
@@ -87,4 +87,4 @@ def test_a_step_has_the_rate_of_its_time_and_compiles_nothing_new(tabular, monke
 )
 def test_an_unknown_optimizer_is_refused(name, reason):
     with pytest.raises(ValueError, match=reason):
-        setup.make_optimizer(config_of("cartpole", optimizer=name))
+        parts.make_optimizer(config_of("cartpole", optimizer=name))

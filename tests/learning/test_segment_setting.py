@@ -46,3 +46,10 @@ def test_only_long_episodes_of_worlds_that_can_follow_are_cut():
     for name in tasks.names:
         assert config_of(name, discount=0.9).segment == 0
         assert config_of(name, paper=True).segment == 0
+
+
+def test_challengers_train_where_they_are_judged():
+    made = demos.collect("tabular", 8)
+    rivals = dict(challenge_every=2, trust_region=False, inner="ppo")
+    parts, _ = learner_of("tabular", made, 4, segment=30, steps=2, **rivals)
+    assert parts.challenge.environment is parts.agents

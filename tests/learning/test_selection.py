@@ -1,6 +1,6 @@
 import jax.numpy as jnp
 
-from hyperirl.learning.step import Best, keep_best
+from hyperirl.learning.learner import Best, keep_best
 from hyperirl.policies import softmax_table
 from hyperirl.rewards import TableReward
 

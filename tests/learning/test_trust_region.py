@@ -6,7 +6,8 @@ import pytest
 from learning_setups import config_of, learner_of
 
 from hyperirl import demos
-from hyperirl.learning.step import Solved, Trust, judge, outer_step
+from hyperirl.learning.step import outer_step
+from hyperirl.learning.trust import Solved, Trust, judge
 from hyperirl.rewards import TableReward
 
 

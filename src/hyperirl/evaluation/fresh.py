@@ -8,7 +8,6 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
-import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -26,6 +25,7 @@ from hyperirl.policies import (
     mlp_policy,
 )
 from hyperirl.problem import Problem
+from hyperirl.programs import compiled
 from hyperirl.rollout import rollout
 from hyperirl.spaces import Box
 from hyperirl.trajectories import Trajectories, returns
@@ -201,7 +201,7 @@ def train_fresh(
     mean = lambda draws: math.nan if draws is None else float(jnp.mean(draws))
     measured = [check(policy, 0)]
     for i, part in enumerate(parts, 1):
-        state, _ = _solver(environment, training, part.start, part.end).solve(
+        state = _solver(environment, training, part.start, part.end).improve(
             practice,
             reward,
             state,
@@ -293,7 +293,7 @@ def _play(environment, policy, test, num_episodes, key):
     return returns(episodes, episodes.rewards), nll
 
 
-_play_compiled = eqx.filter_jit(_play)
+_play_compiled = compiled(_play, level=1)
 
 
 def steps_to_reach(curve: Curve, threshold: float) -> float | None:

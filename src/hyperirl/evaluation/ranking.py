@@ -6,6 +6,7 @@ Read the result beside its controls. Where episodes end early the true return is
 more than their length, and a constant reward orders them perfectly.
 """
 
+import functools
 import math
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from hyperirl.environments import AbstractWorld
 from hyperirl.inner import Reward
 from hyperirl.networks import MLP, AbstractData
 from hyperirl.policies import AbstractActor, AbstractPolicy
+from hyperirl.programs import compiled
 from hyperirl.rewards import AbstractReward, rewards_of
 from hyperirl.rollout import rollout
 from hyperirl.spaces import Box, Discrete
@@ -124,7 +126,7 @@ def ranking_set(
     return RankingSet(episodes, jnp.repeat(noise, episodes_per_level), random)
 
 
-@eqx.filter_jit
+@functools.partial(compiled, level=1)
 def _play_levels(environment, expert, random, noise, num_episodes, keys):
     """All levels at once."""
 

@@ -37,7 +37,7 @@ from hyperirl.experiments.titles import (
 )
 from hyperirl.hypergradient import outer_gradient
 from hyperirl.learning import set_up
-from hyperirl.learning.setup import make_policy
+from hyperirl.learning.parts import make_policy
 from hyperirl.options import Options
 from hyperirl.problem import problem
 from hyperirl.rollout import rollout

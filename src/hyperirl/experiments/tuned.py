@@ -26,6 +26,7 @@ METHODS: tuple[Method, ...] = (
     "sketch",
     "fisher",
     "soft-bellman",
+    "matching",
     "nhgd",
     "parl",
     "penalty",
@@ -37,7 +38,7 @@ _TRIAL_SECONDS: dict[Budget, float] = {"quick": 2.0, "standard": 8.0, "full": 60
 # Of the training after which a policy has settled, which the task knows.
 _FRESH_SHARE: dict[Budget, float] = {"quick": 0.05, "standard": 0.3, "full": 1.0}
 _FRESH_SEEDS: dict[Budget, int] = {"quick": 1, "standard": 1, "full": 2}
-_UNDAMPED: tuple[Method, ...] = ("ml-irl", "soft-bellman")
+_UNDAMPED: tuple[Method, ...] = ("ml-irl", "soft-bellman", "matching")
 # The grid: factors of the defaults. Without a damping there are more rates.
 _RATES: dict[Budget, tuple[float, ...]] = {
     "quick": (1.0,),

@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractEnvironment, AbstractWorld
-from hyperirl.inner.solver import compiled
 from hyperirl.policies import AbstractDistribution, AbstractPolicy
+from hyperirl.programs import compiled
 from hyperirl.spaces import Discrete
 
 
@@ -82,7 +82,7 @@ def start(environment: AbstractWorld, num_envs: int, *, key: PRNGKeyArray) -> Ac
     return _start(environment, num_envs, key)
 
 
-@compiled
+@functools.partial(compiled, level=1)
 def _start(
     environment: AbstractEnvironment, num_envs: int, key: PRNGKeyArray
 ) -> Actors:

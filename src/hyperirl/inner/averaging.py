@@ -26,12 +26,12 @@ from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Reward,
     SolveReport,
-    compiled,
     hyperparameter,
 )
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
+from hyperirl.programs import compiled
 
 
 class AbstractAverage(eqx.Module):

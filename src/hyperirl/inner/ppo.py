@@ -30,17 +30,17 @@ from hyperirl.environments import AbstractWorld
 from hyperirl.inner.acting import Actors, Batch, act, distributions, start
 from hyperirl.inner.critic import Critic, critic, critic_loss
 from hyperirl.inner.descent import descend, descend_with, moments
-from hyperirl.inner.report import SoftValues, report_on, soft_values
+from hyperirl.inner.report import SoftValues, report_on, rewards_paid, soft_values
 from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Reward,
     SolveReport,
-    compiled,
     hyperparameter,
     repeat,
 )
 from hyperirl.policies import AbstractDistribution, AbstractPolicy
 from hyperirl.problem import Problem
+from hyperirl.programs import compiled
 from hyperirl.spaces import Discrete
 
 
@@ -147,6 +147,22 @@ class PPO(AbstractInnerSolver):
         *,
         key: PRNGKeyArray,
     ) -> tuple[PPOState, SolveReport]:
+        state = self.improve(environment, reward, state, problem, num_updates, key=key)
+        return state, self._report(environment, reward, state, problem, num_updates)
+
+    def improve(
+        self,
+        environment: AbstractWorld,
+        reward: Reward,
+        state: PPOState,
+        problem: Problem,
+        num_updates: int | Int[Array, ""],
+        *,
+        key: PRNGKeyArray,
+    ) -> PPOState:
+        """The updates of a solve, without the report, which takes time of its own."""
+        num_updates = jnp.asarray(num_updates, jnp.int32)
+
         def body(i: Int[Array, ""], state: PPOState) -> PPOState:
             share, update_key, act_key = self._turn(i, num_updates, key=key)
             state = self.update(reward, state, problem, share, key=update_key)
@@ -156,8 +172,7 @@ class PPO(AbstractInnerSolver):
             where = lambda s: (s.actors, s.batch)
             return eqx.tree_at(where, state, (actors, batch))
 
-        state = repeat(num_updates, body, state)
-        return state, self._report(environment, reward, state, problem, num_updates)
+        return repeat(num_updates, body, state)
 
     @compiled
     def _turn(self, i: Int[Array, ""], num_updates: Int[Array, ""], *, key):
@@ -167,9 +182,12 @@ class PPO(AbstractInnerSolver):
         share = 1 - (1 - self.final_rate) * i.astype(jnp.float32) * (1 / total)
         return share, update_key, act_key
 
-    @compiled
     def _report(self, environment, reward, state: PPOState, problem, num_updates):
         judged = self.values(reward, state, problem)
+        return self._judge(environment, reward, state, judged, problem, num_updates)
+
+    @compiled
+    def _judge(self, environment, reward, state, judged, problem, num_updates):
         return report_on(
             environment,
             reward,
@@ -182,7 +200,6 @@ class PPO(AbstractInnerSolver):
             steps=num_updates * self.steps_per_update,
         )
 
-    @compiled
     def update(
         self,
         reward: Reward,
@@ -196,9 +213,22 @@ class PPO(AbstractInnerSolver):
 
         No environment is needed: acting is apart.
         """
+        judged = self.values(reward, state, problem)
+        return self._take_steps(judged, state, problem, share, key=key)
+
+    @compiled
+    def _take_steps(
+        self,
+        judged: SoftValues,
+        state: PPOState,
+        problem: Problem,
+        share: Float[Array, ""],
+        *,
+        key: PRNGKeyArray,
+    ) -> PPOState:
+        """Gradient steps towards what the batch shows."""
         observations = state.batch.observations
         flat = lambda x: x.reshape(-1, *x.shape[2:])
-        judged = self.values(reward, state, problem)
         advantages, value = judged.advantages, judged.critic
         behavior = distributions(state.policy, observations)
         data = observations, state.batch.actions, behavior, advantages, judged.seen
@@ -266,7 +296,7 @@ class PPO(AbstractInnerSolver):
         """A critic fitted to `state.batch`, and its soft values and advantages."""
         return soft_values(
             state.critic,
-            reward,
+            rewards_paid(reward, state.batch),
             state.policy,
             state.batch,
             problem,

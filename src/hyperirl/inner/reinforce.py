@@ -21,17 +21,17 @@ from hyperirl.inner.acting import NEVER, Batch, distributions
 from hyperirl.inner.advantages import generalized_advantages
 from hyperirl.inner.descent import descend, moments
 from hyperirl.inner.diagnostics import discounts
-from hyperirl.inner.report import report_on, soft_rewards
+from hyperirl.inner.report import report_on, rewards_paid, soft_rewards
 from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Reward,
     SolveReport,
-    compiled,
     hyperparameter,
     repeat,
 )
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
+from hyperirl.programs import compiled
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories
 
@@ -201,7 +201,8 @@ class Reinforce(AbstractInnerSolver):
     ) -> tuple[Float[Array, "steps episodes"], Float[Array, "steps episodes"]]:
         """The baseline `b` and `G - b`, both 0 in the padding."""
         batch = state.batch
-        rewards = soft_rewards(reward, state.policy, batch, problem)
+        paid = rewards_paid(reward, batch)
+        rewards = soft_rewards(paid, state.policy, batch, problem)
         alive = batch.times != NEVER
         to_go = rewards_to_go(jnp.where(alive, rewards, 0.0), problem)
         baseline = self.baseline(to_go, alive, state.mean)

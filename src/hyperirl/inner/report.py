@@ -6,7 +6,6 @@ the result is judged.
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -20,17 +19,37 @@ from hyperirl.inner.gap import optimality_gap
 from hyperirl.inner.solver import Reward, SolveReport
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
+from hyperirl.programs import compiled
 from hyperirl.rewards import recorded
 
 
+@compiled
+def rewards_paid(reward: Reward, batch: Batch) -> Float[Array, "steps envs *choices"]:
+    """What the steps of a batch are paid; where all choices were tried, each of them.
+
+    Apart from what learns from it, so that another kind of reward compiles no more than
+    this.
+    """
+    if batch.branches is not None:
+        choices = jnp.arange(batch.branches.terminated.shape[-1], dtype=jnp.int32)
+        of_all = lambda observation: jax.vmap(reward, (None, 0))(observation, choices)
+        rewards = jax.vmap(jax.vmap(of_all))(batch.observations)
+        return rewards.astype(jnp.float32)
+    if (rewards := recorded(reward, batch)) is not None:
+        return rewards
+    rewards = jax.vmap(jax.vmap(reward))(batch.observations, batch.actions)
+    return rewards.astype(jnp.float32)
+
+
 def soft_rewards(
-    reward: Reward, policy: AbstractPolicy, batch: Batch, problem: Problem
+    paid: Float[Array, "steps envs"],
+    policy: AbstractPolicy,
+    batch: Batch,
+    problem: Problem,
 ) -> Float[Array, "steps envs"]:
     """`r(s, a) - alpha log pi(a | s)` of every step, for the policy that took it."""
-    per_step = lambda f: jax.vmap(jax.vmap(f))(batch.observations, batch.actions)
-    rewards = recorded(reward, batch)
-    rewards = per_step(reward).astype(jnp.float32) if rewards is None else rewards
-    return rewards - problem.temperature * per_step(policy.log_prob)
+    log_prob = jax.vmap(jax.vmap(policy.log_prob))
+    return paid - problem.temperature * log_prob(batch.observations, batch.actions)
 
 
 class SoftValues(NamedTuple):
@@ -44,10 +63,10 @@ class SoftValues(NamedTuple):
     """Of the actions that were taken."""
 
 
-@eqx.filter_jit  # Traced once for the update and the report of one solver.
+@compiled
 def soft_values(
     critic: Critic,
-    reward: Reward,
+    paid: Float[Array, "steps envs *choices"],
     policy: AbstractPolicy,
     batch: Batch,
     problem: Problem,
@@ -69,7 +88,7 @@ def soft_values(
     alpha, gamma, branches = problem.temperature, problem.discount, batch.branches
     ends = batch.terminated | batch.truncated
     if branches is None:
-        gains, over = soft_rewards(reward, policy, batch, problem), batch.terminated
+        gains, over = soft_rewards(paid, policy, batch, problem), batch.terminated
         after, probs = batch.next_observations, None
     else:
         over, after = branches.terminated, branches.observations
@@ -77,9 +96,8 @@ def soft_values(
         every = lambda f: jax.vmap(
             jax.vmap(jax.vmap(f, (None, 0)), (0, None)), (0, None)
         )
-        rewards = every(reward)(batch.observations, choices).astype(jnp.float32)
         log_probs = every(policy.log_prob)(batch.observations, choices)
-        gains, probs = rewards - alpha * log_probs, jnp.exp(log_probs)
+        gains, probs = paid - alpha * log_probs, jnp.exp(log_probs)
 
     def deltas(values: Array, next_values: Array) -> tuple[Array, Array]:
         """Of the actions taken, and in the mean over all of them if it is known."""

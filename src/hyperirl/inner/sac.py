@@ -25,17 +25,17 @@ from hyperirl.inner.acting import Actors, Batch, act, distributions, start
 from hyperirl.inner.action_values import ActionValue, action_value, soft_value
 from hyperirl.inner.critic import Critic, critic
 from hyperirl.inner.descent import descend, moments
-from hyperirl.inner.report import report_on, soft_values
+from hyperirl.inner.report import report_on, rewards_paid, soft_values
 from hyperirl.inner.solver import (
     AbstractInnerSolver,
     Reward,
     SolveReport,
-    compiled,
     hyperparameter,
     repeat,
 )
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
+from hyperirl.programs import compiled
 from hyperirl.rewards import recorded
 
 
@@ -241,7 +241,7 @@ class SAC(AbstractInnerSolver):
     def _judge(self, environment, reward, state: SACState, problem, batch, steps):
         judged = soft_values(
             state.critic,
-            reward,
+            rewards_paid(reward, batch),
             state.policy,
             batch,
             problem,

@@ -2,7 +2,6 @@
 
 import abc
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from hyperirl.environments import AbstractWorld
 from hyperirl.policies import AbstractPolicy
 from hyperirl.problem import Problem
-from hyperirl.steps import is_traced
+from hyperirl.programs import is_traced
 
 Reward = Callable[[Array, Array], Array]  # r(observation, action); a pytree.
 
@@ -128,25 +127,6 @@ class AbstractInnerSolver(eqx.Module):
 @eqx.filter_jit
 def _solve(solver, environment, reward, state, problem, num_updates, key):
     return solver.run(environment, reward, state, problem, num_updates, key=key)
-
-
-def compiled(function: Callable, *, level: int = 3) -> Callable:
-    """The function, compiled where it is not part of a program that is.
-
-    Args:
-        function: What to compile.
-        level: Of XLA's optimizations. Loops of many small operations, such as acting,
-            compile in half the time at level 1, and run as fast.
-    """
-    options = {} if level == 3 else {"xla_backend_optimization_level": level}
-    jit: Any = eqx.filter_jit  # It hands on all that `jax.jit` takes.
-    program = jit(function, compiler_options=options)
-
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        return (function if is_traced((args, kwargs)) else program)(*args, **kwargs)
-
-    return call
 
 
 def repeat(num_times: Int[Array, ""], body: Callable, state: Any) -> Any:

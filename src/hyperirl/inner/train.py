@@ -14,10 +14,11 @@ from hyperirl.environments import AbstractWorld
 from hyperirl.inner.budgets import SolveBudget, SolveProgress, solve_until
 from hyperirl.inner.exact import true_reward
 from hyperirl.inner.ppo import ppo_for
-from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport, compiled
+from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
 from hyperirl.policies import AbstractPolicy, log_probs, mlp_policy
 from hyperirl.problem import Problem
 from hyperirl.problem import problem as make_problem
+from hyperirl.programs import compiled
 from hyperirl.rewards import rewards_of
 from hyperirl.rollout import rollout
 from hyperirl.spaces import Box

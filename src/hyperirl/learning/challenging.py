@@ -2,8 +2,9 @@
 
 The policy in the loop has followed the reward from its beginning, and sits in one
 optimum of the inner problem. Another one may be better: on a task without an end, lying
-down. So every few steps a challenger starts with new weights, where the task starts,
-and trains beside the policy in the loop. While its soft return is higher, beyond the
+down. So every few steps a challenger starts with new weights, and trains beside the
+policy in the loop, in episodes that start where those of the agent do: at the start of
+the task, or of a segment. While its soft return is higher, beyond the
 noise of both, it is what the reward asks for, and the reward learns to prefer the
 expert to it:
 
@@ -23,9 +24,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from hyperirl.environments import AbstractWorld
 from hyperirl.hypergradient import ml_irl_gradient
 from hyperirl.inner import AbstractInnerSolver, Reward
-from hyperirl.inner.solver import compiled
 from hyperirl.policies import AbstractPolicy, log_probs
 from hyperirl.problem import Problem
+from hyperirl.programs import compiled
 from hyperirl.rewards import rewards_of
 from hyperirl.trajectories import Trajectories, returns
 
@@ -33,7 +34,7 @@ from hyperirl.trajectories import Trajectories, returns
 class Challenge(eqx.Module):
     """How challengers train."""
 
-    environment: AbstractWorld  # With the task's own starts.
+    environment: AbstractWorld  # Where agents act: with the starts of the data.
     solver: AbstractInnerSolver
     updates: Int[Array, ""]  # For each outer step.
     every: int = eqx.field(static=True)  # Outer steps, until a new one starts.

@@ -20,6 +20,7 @@ import jax.random as jr
 from hyperirl._jax import enable_compilation_cache
 from hyperirl.cloning import clone, mean_nll
 from hyperirl.learning.config import Config, shown_steps
+from hyperirl.learning.learner import Learner, LearnState, init
 from hyperirl.learning.looking import Look
 from hyperirl.learning.result import Result
 from hyperirl.learning.settling import WINDOW, has_settled
@@ -29,7 +30,7 @@ from hyperirl.learning.setup import (
     make_ranking,
     standing_alone,
 )
-from hyperirl.learning.step import Learner, LearnState, init, outer_step, renewed
+from hyperirl.learning.step import outer_step, renewed
 from hyperirl.metrics import CloneMetrics, LoopMetrics, as_row
 from hyperirl.runs import RunFolder
 from hyperirl.saving import save_policy, save_reward

@@ -18,152 +18,21 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from hyperirl.environments import AbstractWorld
 from hyperirl.evaluation import policies_like
-from hyperirl.hypergradient import (
-    AbstractEstimator,
-    Estimate,
-    NaturalStep,
-    SoftBellman,
-    outer_loss,
-    policy_nll,
-)
+from hyperirl.hypergradient import Estimate, outer_loss, policy_nll
 from hyperirl.inner import AbstractInnerSolver, SolveReport
-from hyperirl.inner.solver import compiled, hyperparameter
-from hyperirl.learning.challenging import Challenge, Challenger, answer_to, duel
-from hyperirl.learning.rate import Rate, with_rate
+from hyperirl.learning.challenging import Challenger, answer_to, duel
+from hyperirl.learning.learner import Learner, LearnState, keep_best
+from hyperirl.learning.rate import with_rate
+from hyperirl.learning.trust import Solved, Trust, choose, judge
 from hyperirl.metrics import StepMetrics
 from hyperirl.networks import partition
 from hyperirl.policies import AbstractPolicy
-from hyperirl.problem import Problem
+from hyperirl.programs import compiled
 from hyperirl.rewards import AbstractReward
 from hyperirl.rollout import rollout
 from hyperirl.trajectories import Trajectories, steps_taken
 
 _NUM_SHOWN = 8  # Whole episodes to look at, where it is segments that are learned from.
-
-Scalar = float | Float[Array, ""]
-
-
-class Learner(eqx.Module):
-    """What stays the same during a run."""
-
-    environment: AbstractWorld
-    agents: AbstractWorld  # The same, entered where the training data are.
-    practice: AbstractWorld  # Where the inner problem is solved.
-    problem: Problem
-    inner: AbstractInnerSolver
-    estimator: AbstractEstimator
-    natural: NaturalStep | None  # None: the optimizer gets the hypergradient itself.
-    check: SoftBellman | None  # None: nothing to compare the hypergradient with.
-    challenge: Challenge | None  # None: the policy in the loop has no rivals.
-    radius: Float[Array, ""]  # How far a natural step may go, in discounted nats.
-    train: Trajectories
-    valid: Trajectories
-    key: PRNGKeyArray
-    rate: Rate | None  # None: the optimizer has its own.
-    optimizer: optax.GradientTransformation = eqx.field(static=True)
-    inner_updates: int = eqx.field(static=True)
-    adaptive: bool = eqx.field(static=True)
-    trust_region: bool = eqx.field(static=True)
-    segment: int | None = eqx.field(static=True, default=None)
-    """Steps of the agent's trajectories; None: whole episodes."""
-    target_kl: Float[Array, ""] = hyperparameter(0.01)
-    """Nats a step from the inner optimum that are near enough."""
-    max_solves: int = eqx.field(static=True, default=6)
-    """How many times the inner solver may be run for one outer step."""
-    window: int = eqx.field(static=True, default=5)
-    """Steps whose NLL is averaged to choose a reward."""
-    slack: Float[Array, ""] = hyperparameter(0.3)
-    """Discounted nats by which the loss may rise: inner solutions are noisy."""
-    grow: Float[Array, ""] = hyperparameter(2.0)
-    """What the trust region is multiplied with after a good step to its border..."""
-    shrink: Float[Array, ""] = hyperparameter(0.25)
-    """...and the length of a bad step, to become the region of the next."""
-    low_snr: float = eqx.field(static=True, default=2.0)
-    """Signal-to-noise ratio below which the trajectories are doubled..."""
-    most_doublings: int = eqx.field(static=True, default=2)
-    """...so many times at most."""
-
-
-class Best(eqx.Module):
-    """What is kept of the run.
-
-    The policy is the one with the lowest held-out NLL. The NLL of a step also has the
-    luck of the inner solver in it, which is the policy's and not the reward's; so the
-    reward is the one with the lowest mean over the last steps.
-    """
-
-    nll: Float[Array, ""]
-    policy: AbstractPolicy
-    recent: Float[Array, " window"]  # NLL of the last steps, NaN before the first.
-    mean_nll: Float[Array, ""]  # Lowest mean of recent ones.
-    reward: AbstractReward
-
-
-class Solved(eqx.Module):
-    """A reward, the inner solution for it, and the outer loss there."""
-
-    loss: Float[Array, ""]
-    reward: AbstractReward
-    inner: Any
-
-
-class Trust(eqx.Module):
-    """Where natural steps start from, and how far they go, in discounted nats."""
-
-    base: Solved
-    radius: Float[Array, ""]  # How far the next one may go.
-    moved: Float[Array, ""]  # How far the last one went.
-
-
-class LearnState(eqx.Module):
-    """What changes: all of it is in a checkpoint, and nothing else is needed."""
-
-    step: Int[Array, ""]
-    reward: AbstractReward
-    moments: PyTree  # Of the optimizer.
-    inner: Any  # Of the inner solver; its policy is `inner.policy`.
-    estimator: PyTree  # What the estimator remembers.
-    trust: Trust | None  # None: no step is taken back.
-    challenger: Any  # A state of its solver, if there is one.
-    best: Best
-    agent_episodes: Int[Array, ""]
-    snr: Float[Array, ""]  # Running mean.
-    skipped: Int[Array, ""]  # Steps in a row.
-
-
-def init(
-    learner: Learner,
-    reward: AbstractReward,
-    policy: AbstractPolicy,
-    agent_episodes: int,
-) -> LearnState:
-    """The state before the first step."""
-    count = lambda n: jnp.asarray(n, jnp.int32)
-    key = jr.split(learner.key)[0]  # The steps fold their number into the key itself.
-    inner = learner.inner.init(learner.practice, policy, key=key)
-    infinite = jnp.asarray(jnp.inf, jnp.float32)
-    trust = Trust(Solved(infinite, reward, inner), learner.radius, learner.radius)
-    return LearnState(
-        step=count(0),
-        reward=reward,
-        moments=learner.optimizer.init(partition(reward)[0]),
-        inner=inner,
-        estimator=learner.estimator.init(reward, inner.policy),
-        trust=trust if learner.trust_region else None,
-        challenger=None
-        if learner.challenge is None
-        else learner.challenge.start(policy, key=key),
-        best=Best(
-            infinite,
-            inner.policy,
-            jnp.full(learner.window, jnp.nan, jnp.float32),
-            infinite,
-            reward,
-        ),
-        agent_episodes=count(agent_episodes),
-        snr=jnp.asarray(jnp.nan, jnp.float32),
-        skipped=count(0),
-    )
 
 
 def outer_step(
@@ -303,7 +172,7 @@ def _learn_from(
         challenger = rival.inner.policy, rival.trajectories
         found = duel(solved.reward, challenger, (policy, agent), learner.problem)
         h = answer_to(found, h, solved.reward, learner.train, rival, learner.problem)
-        policy, agent = _choose(found.won, challenger, (policy, agent))
+        policy, agent = choose(found.won, challenger, (policy, agent))
     direction, trust = _direction(learner, solved.reward, trust, h, policy, agent)
     reward, moments = _update(learner, solved.reward, state, direction, done)
     changed = direction, loss, nll, partition((inner.policy, reward))[0]
@@ -324,7 +193,7 @@ def _learn_from(
     stayed = eqx.tree_at(
         lambda s: (s.step, s.skipped), state, (state.step + 1, state.skipped + 1)
     )
-    new = _choose(good, moved, stayed)
+    new = choose(good, moved, stayed)
     rate = jnp.asarray(jnp.nan) if learner.rate is None else learner.rate(done)
     metrics = StepMetrics(
         step=new.step,
@@ -344,23 +213,6 @@ def _learn_from(
         **_of_estimate(estimate),
     )
     return new, metrics
-
-
-def judge(
-    trust: Trust, tried: Solved, *, slack: Scalar, grow: Scalar, shrink: Scalar
-) -> Trust:
-    """Goes on from what was tried, or back to where the last good step began.
-
-    The region grows after good steps that reached its border, so it is never far larger
-    than the steps that were taken; after a bad one it is a part of that step. After a
-    step back the loss to beat is a little higher: it may have been luck.
-    """
-    good = tried.loss <= trust.base.loss + slack
-    base = eqx.tree_at(lambda b: b.loss, trust.base, trust.base.loss + slack / 2)
-    grown = jnp.maximum(trust.radius, grow * trust.moved)
-    radius = jnp.where(good, grown, shrink * trust.moved)
-    radius = jnp.where(jnp.isfinite(trust.base.loss), radius, trust.radius)
-    return Trust(_choose(good, tried, base), radius, trust.moved)
 
 
 def _direction(
@@ -400,21 +252,6 @@ def _update(
     with jax.numpy_dtype_promotion("standard"):  # Adam mixes float and int.
         updates, moments = learner.optimizer.update(direction, moments, params)
     return eqx.combine(optax.apply_updates(params, updates), rest), moments
-
-
-def keep_best(best: Best, nll: Float[Array, ""], *, reward, policy) -> Best:
-    """What is kept after a step with this held-out NLL."""
-    nll = nll.astype(best.nll.dtype)
-    recent = jnp.append(best.recent[1:], nll)
-    mean_nll = jnp.nanmean(recent)
-    lower, steadier = nll < best.nll, mean_nll < best.mean_nll
-    return Best(
-        nll=jnp.where(lower, nll, best.nll),
-        policy=_choose(lower, policy, best.policy),
-        recent=recent,
-        mean_nll=jnp.where(steadier, mean_nll, best.mean_nll),
-        reward=_choose(steadier, reward, best.reward),
-    )
 
 
 def _solve(
@@ -521,12 +358,3 @@ def all_finite(tree: PyTree) -> Bool[Array, ""]:
     """Whether every number in a pytree is finite."""
     leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]
     return jnp.all(jnp.stack(leaves))
-
-
-def _choose(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:
-    """One of two pytrees that differ in their arrays only."""
-    arrays, rest = eqx.partition(yes, eqx.is_array)
-    other = eqx.filter(no, eqx.is_array)
-    # A branch is compiled at once; with `where`, each of a hundred arrays is a kernel.
-    picked = jax.lax.cond(condition, lambda: arrays, lambda: other)
-    return eqx.combine(picked, rest)
