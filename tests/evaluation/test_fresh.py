@@ -75,9 +75,9 @@ def test_training_starts_in_demonstrated_states_and_measuring_does_not(
             asked.append(environment)
             return SimpleNamespace(policy=policy)
 
-        def solve(self, environment, reward, state, problem, num_updates, *, key):
+        def improve(self, environment, reward, state, problem, num_updates, *, key):
             asked.append(environment)
-            return state, None
+            return state
 
     monkeypatch.setattr(fresh, "_solver", lambda *_: Solver())
     task = grid_world()
