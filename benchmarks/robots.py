@@ -51,7 +51,8 @@ class Robots:
     first_seed: int = 0
     methods: tuple[str, ...] = ("matching", "ml-irl", "bc", "true")
     """`true` is what the same training makes of the true reward."""
-    temperature: float = 0.1
+    temperature: float | None = None
+    """Of the expert and of learning; as usual for the task by default."""
     reward: str | None = None
     """The kind of reward; as usual for the task by default."""
     steps: int | None = None
@@ -88,7 +89,9 @@ class Case:
 
     def __init__(self, asked: Robots, seed: int):
         self.asked, self.seed = asked, seed
-        self.world = hi.worlds.make_world(f"gym:{asked.env}")
+        task = hi.tasks.as_task(f"gym:{asked.env}")
+        self.world: Any = task.environment
+        self.temperature = asked.temperature or task.temperature
         known = hi.demos.load(asked.demos)
         order = np.random.default_rng(seed).permutation(known.num_episodes)
         enough = lambda n: len(deal_out(n, seed)[0]) >= asked.train
@@ -105,7 +108,7 @@ class Case:
             ),
             "train": self.train.num_episodes,
             "seed": seed,
-            "temperature": asked.temperature,
+            "temperature": self.temperature,
             "budget": asked.budget,
             "machine": f"{platform.machine()}, Python {platform.python_version()}",
             "steps_of_a_test_episode": mean(self.test.lengths),
@@ -121,7 +124,7 @@ class Case:
             method,
             seed=self.seed,
             progress=False,
-            temperature=self.asked.temperature,
+            temperature=self.temperature,
             **said,
         )
 
@@ -182,7 +185,7 @@ class Case:
         One has its entropy, and some of its episodes start in demonstrated states. The
         other has neither, as in other libraries.
         """
-        found = self.trained("fresh", soft, self.asked.temperature, _SHOWN)
+        found = self.trained("fresh", soft, self.temperature, _SHOWN)
         if self.asked.hard:
             found |= self.trained("hard", alone, _HARD, 0.0)
         return found

@@ -122,3 +122,11 @@ def test_an_expert_of_a_robot_sees_normalized_inputs():
     angular_velocity = 3  # The largest of its four numbers.
     scale = expert.policy.normalizer.scale  # pyright: ignore
     assert scale[angular_velocity] > 5 * scale[0]
+
+
+def test_experts_of_robots_get_many_small_updates():
+    """With 400 updates four times as large Hopper's expert returned less."""
+    usual = demos.Effort().at
+    assert usual(tasks.as_task("gym:InvertedPendulum-v5").environment) == (1600, 16)
+    assert usual(tasks.as_task("gym:CartPole-v1").environment) == (400, 128)
+    assert demos.Effort(7, 8).at(tasks.as_task("lqr").environment) == (7, 8)

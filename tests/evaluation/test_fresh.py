@@ -22,6 +22,7 @@ from hyperirl.networks import Normalizer
 from hyperirl.policies import linear_gaussian, mlp_policy, softmax_table
 from hyperirl.problem import problem
 from hyperirl.rollout import rollout
+from hyperirl.worlds import make_world
 
 fresh = importlib.import_module("hyperirl.evaluation.fresh")
 
@@ -54,7 +55,9 @@ def test_the_ratio_is_that_of_each_pair_of_seeds():
 
 def test_a_budget_below_one_update_is_refused():
     with pytest.raises(ValueError, match="less than the 8192 of one update"):
-        FreshTraining(budget=1000)
+        FreshTraining(budget=1000).fitting(LQR())
+    with pytest.raises(ValueError, match="less than the 128 of one update"):
+        FreshTraining(budget=100, num_envs=1)
     with pytest.raises(ValueError, match="falls from"):
         FreshTraining(first_rate=1e-5, last_rate=1e-3)
     with pytest.raises(ValueError, match="at least once"):
@@ -107,6 +110,16 @@ def test_the_usual_policy_stays_within_bounds_where_there_are_any():
     assert bounded.bounds == (-2.0, 2.0) and bounded.covariance == "state"
     unbounded = usual_policy(LQR(), jr.key(0)).head
     assert unbounded.bounds is None and unbounded.covariance == "full"
+
+
+def test_robots_get_more_updates_for_their_steps():
+    """With large batches and few gradients they learn to hop more slowly."""
+    robot, given = make_world("gym:InvertedPendulum-v5"), FreshTraining(budget=81_920)
+    assert given.fitting(Pendulum()).num_updates == 10
+    fitted = given.fitting(robot)
+    assert fitted.num_updates == 40
+    assert fresh._solver(robot, fitted, 0.0, 1.0).num_minibatches == 32
+    assert FreshTraining(num_envs=8).fitting(robot).num_envs == 8
 
 
 def test_fresh_policies_are_of_the_class_of_the_trained_one():

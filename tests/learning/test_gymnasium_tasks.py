@@ -112,7 +112,9 @@ def test_solvers_take_as_many_environments_as_a_vector_environment_has(shown):
         for solver in ("ppo", "sac")
     ]
     assert [setup.inner.num_envs for setup in setups] == [3] * 6
-    judge = lambda setup: fresh._solver(setup.environment, FreshTraining(), 0.0, 1.0)
+    usual = FreshTraining().fitting
+    solver = lambda world: fresh._solver(world, usual(world), 0.0, 1.0)
+    judge = lambda setup: solver(setup.environment)
     assert [judge(setup).num_envs for setup in setups] == [3] * 6
 
 

@@ -1,5 +1,8 @@
 """Solvers learn in a world that is stepped with the code they learn with elsewhere."""
 
+import importlib
+from types import SimpleNamespace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +14,16 @@ from toys import TabularStepper, vector
 
 from hyperirl import exact
 from hyperirl.environments import random_mdp
-from hyperirl.inner import PPO, SAC, Reinforce, SolveBudget, ppo_for, train
+from hyperirl.inner import (
+    PPO,
+    SAC,
+    Reinforce,
+    SolveBudget,
+    SolveReport,
+    ppo_for,
+    ppo_from_scratch,
+    train,
+)
 from hyperirl.policies import softmax_table
 from hyperirl.problem import problem
 from hyperirl.rewards import RecordedReward, TableReward, rewards_of
@@ -206,3 +218,28 @@ def test_a_robot_starts_where_a_demonstration_has_been(hopper):
     again = rollout(started, _policy(world), 6, key=jr.key(1))
     gaps = np.abs(np.asarray(again.observations[:, 0])[:, None] - there[None]).max(-1)
     assert gaps.min(axis=1).max() < 1e-5
+
+
+def test_robots_are_trained_from_scratch_in_many_small_steps():
+    """A reward that changes all the time is learned from in large ones, as before."""
+    robot, other = make_world("gym:InvertedPendulum-v5"), stepped()
+    trained = ppo_from_scratch(robot)
+    gradients = lambda ppo: ppo.num_epochs * ppo.num_minibatches / ppo.steps_per_update
+    assert gradients(trained) > 30 * gradients(ppo_for(robot))
+    assert ppo_from_scratch(robot, num_envs=4).num_envs == 4
+    assert ppo_from_scratch(other).steps_per_update == ppo_for(other).steps_per_update
+
+
+def test_a_robots_curve_has_no_more_points_for_its_smaller_updates(monkeypatch):
+    """Playing the episodes of a point takes longer than forty such updates."""
+    module, asked = importlib.import_module("hyperirl.inner.train"), []
+
+    def solve_until(*_, updates_per_call, **__):
+        asked.append(updates_per_call)
+        state, report = SimpleNamespace(policy=UNIFORM), SolveReport.unknown()
+        return state, SimpleNamespace(report=report)
+
+    monkeypatch.setattr(module, "solve_until", solve_until)
+    train(make_world("gym:InvertedPendulum-v5"))
+    train(stepped())
+    assert asked == [40, 10]

@@ -36,12 +36,12 @@ class Collect:
     """Decides the expert's training and the episodes."""
     temperature: Maybe[float] = None
     """How much the expert's entropy is worth, against its reward; 0.1 by default, 1 for
-    pendulum."""
+    pendulum, 0.02 for gym:InvertedPendulum-v5."""
     discount: float = 0.99
     """How much the next step is worth, against this one."""
     updates: Maybe[int] = None
-    """Updates of PPO, where the expert must be trained; 150 by default, 400 for an
-    environment of Gymnasium's."""
+    """Updates of PPO, where the expert must be trained; 150 by default. For an
+    environment of Gymnasium's 400, and 1,600 small ones if actions are numbers."""
     option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE, a number of the environment to change; may be given several times."""
     horizon: Maybe[int] = None

@@ -91,7 +91,7 @@ class Train:
                 solver=self._solver(environment),
                 budget=budget,
                 seed=self.seed,
-                updates_per_call=500 if self.solver == "sac" else 10,
+                updates_per_call=500 if self.solver == "sac" else None,
                 callback=lambda point: show(self._done(point), _summary(point)),
             )
         last = result.curve[-1]
@@ -108,7 +108,7 @@ class Train:
         rate = self.learning_rate
         changes: dict[str, Any] = {} if rate is None else {"learning_rate": rate}
         if self.solver == "ppo":
-            return inner.ppo_for(environment, **changes)
+            return inner.ppo_from_scratch(environment, **changes)
         if self.solver == "sac":
             return inner.SAC(**changes).fitting(environment)
         return inner.Reinforce(**changes)

@@ -12,7 +12,14 @@ from jaxtyping import PRNGKeyArray
 
 from hyperirl import exact
 from hyperirl.environments import AbstractWorld
-from hyperirl.inner import PPO, SolveReport, chunks, true_reward
+from hyperirl.inner import (
+    PPO,
+    ROBOTS,
+    SolveReport,
+    chunks,
+    is_robot,
+    true_reward,
+)
 from hyperirl.networks import Normalizer
 from hyperirl.policies import AbstractPolicy, mlp_policy
 from hyperirl.problem import Problem
@@ -29,11 +36,11 @@ class Effort:
     """How long an expert that has no closed form is trained."""
 
     num_updates: int | None = None
-    """Updates of the policy, each on fresh experience; by default 150, and 400 where
-    the host steps the environment."""
+    """Updates of the policy, each on fresh experience; by default 150. Where the host
+    steps the environment, 400, and 1,600 small ones if actions are numbers."""
     num_envs: int | None = None
     """Environments that act at the same time; more make an update less noisy. By
-    default 256, and 128 where the host steps them."""
+    default 256. Where the host steps them, 128, and 16 if actions are numbers."""
 
     def __post_init__(self):
         for number in (self.num_updates, self.num_envs):
@@ -46,6 +53,8 @@ class Effort:
     def at(self, environment: AbstractWorld) -> "Amount":
         """The effort with nothing left open: robots need more updates and less each."""
         usual = Amount(400, 128) if environment.is_stepped else Amount(150, 256)
+        if is_robot(environment):
+            usual = Amount(1600, ROBOTS["num_envs"])
         return Amount(
             self.num_updates or usual.num_updates, self.num_envs or usual.num_envs
         )
@@ -59,7 +68,7 @@ class Amount(NamedTuple):
 
 
 QUICK = Effort()
-THOROUGH = Effort(num_updates=600)
+THOROUGH = Effort(num_updates=600)  # For compiled tasks: robots have more as it is.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,14 +179,12 @@ def _solver(
 ) -> PPO:
     """For the part of the training between two shares of it."""
     first, last = jnp.float32(_rate(start)), jnp.float32(_rate(end))
-    return PPO(
-        learning_rate=first,
-        critic_rate=2 * first,
-        final_rate=last / first,
-        num_envs=effort.num_envs,
-        num_steps=_NUM_STEPS,
-        num_minibatches=8,
-    ).fitting(environment)
+    settings = dict(critic_rate=2 * first, num_steps=_NUM_STEPS, num_minibatches=8)
+    if is_robot(environment):
+        settings = ROBOTS | dict(critic_rate=first)
+    rates = dict(learning_rate=first, final_rate=last / first)
+    settings |= rates | dict(num_envs=effort.num_envs)
+    return PPO(**settings).fitting(environment)
 
 
 def _plain(report: SolveReport) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from hyperirl.demos import starting_in
 from hyperirl.environments import AbstractWorld
 from hyperirl.evaluation.ranking import untrained
-from hyperirl.inner import PPO, Reward, chunks, ppo_for
+from hyperirl.inner import PPO, ROBOTS, Reward, chunks, is_robot, ppo_from_scratch
 from hyperirl.policies import (
     AbstractPolicy,
     CensoredHead,
@@ -50,15 +50,16 @@ class FreshTraining:
     """Episodes played for that."""
     final_checks: int = 4
     """How many times as many the trained policy is judged by."""
-    num_envs: int = 64
-    """Environments that act at the same time."""
+    num_envs: int | None = None
+    """Environments that act at the same time. By default 64, and 16 where the host
+    steps a robot: smaller batches, and so more updates for its steps."""
     num_steps: int = 128
     """Steps of each between two updates."""
     demo_starts: float = 0.7
     """Share of the episodes that start in demonstrated states."""
 
     def __post_init__(self):
-        if self.budget < self.steps_per_update:
+        if self.num_envs is not None and self.budget < self.steps_per_update:
             raise ValueError(
                 f"`budget` is {self.budget} environment steps, less than the "
                 f"{self.steps_per_update} of one update; give several hundred thousand."
@@ -79,9 +80,17 @@ class FreshTraining:
                 f"`demo_starts` is a share of the episodes, got {self.demo_starts}."
             )
 
+    def fitting(self, environment: AbstractWorld) -> "FreshTraining":
+        """With nothing left open."""
+        if self.num_envs is not None:
+            return self
+        usual = ROBOTS["num_envs"] if is_robot(environment) else PPO.num_envs
+        return dataclasses.replace(self, num_envs=usual)
+
     @property
     def steps_per_update(self) -> int:
         """Environment steps of one update."""
+        assert self.num_envs is not None, "Say `training.fitting(environment)` first."
         return self.num_envs * self.num_steps
 
     @property
@@ -182,7 +191,7 @@ def train_fresh(
         policy_for: Makes the untrained policy.
         on_progress: Called with the fraction done and a few words.
     """
-    training = FreshTraining() if training is None else training
+    training = (training or FreshTraining()).fitting(environment)
     policy_key, init_key, solve_key, measure_key = jr.split(key, 4)
     policy = policy_for(environment, policy_key)
     practice, can_start = environment, environment.can_start_anywhere
@@ -240,7 +249,9 @@ def _solver(
     settings = dict(critic_rate=2 * rate(start))
     if _unbounded(environment):
         settings = dict(critic_rate=rate(start) / 2, trace=0.8)
-    return ppo_for(
+    elif is_robot(environment):
+        settings = dict(critic_rate=rate(start))
+    return ppo_from_scratch(
         environment,
         learning_rate=rate(start),
         final_rate=rate(end) / rate(start),

@@ -116,6 +116,7 @@ def judge(
     if seeds < 1:
         raise ValueError(f"At least one fresh policy is needed, got seeds={seeds}.")
     training = FreshTraining(subject.task.budget) if training is None else training
+    training = training.fitting(subject.environment)
     known = subject.environment.has_reward
     if ranking is None and known:
         ranking = ranking_of_demos(subject.environment, subject.demos)

@@ -14,8 +14,11 @@ from hyperirl.inner.budgets import solve_until as solve_until
 from hyperirl.inner.exact import Exact as Exact
 from hyperirl.inner.exact import true_reward as true_reward
 from hyperirl.inner.ppo import PPO as PPO
+from hyperirl.inner.ppo import ROBOTS as ROBOTS
 from hyperirl.inner.ppo import PPOState as PPOState
+from hyperirl.inner.ppo import is_robot as is_robot
 from hyperirl.inner.ppo import ppo_for as ppo_for
+from hyperirl.inner.ppo import ppo_from_scratch as ppo_from_scratch
 from hyperirl.inner.reinforce import LeaveOneOut as LeaveOneOut
 from hyperirl.inner.reinforce import Reinforce as Reinforce
 from hyperirl.inner.reinforce import ReinforceState as ReinforceState

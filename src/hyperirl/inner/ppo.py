@@ -43,6 +43,15 @@ from hyperirl.problem import Problem
 from hyperirl.programs import compiled
 from hyperirl.spaces import Discrete
 
+ROBOTS: dict[str, Any] = dict(
+    learning_rate=1e-3,
+    critic_rate=1e-3,
+    num_envs=16,
+    num_epochs=5,
+    num_minibatches=32,
+)
+"""Settings that train a robot from scratch. Chosen on Hopper's true reward."""
+
 
 class PPOState(eqx.Module):
     """Everything that carries over from one solve to the next.
@@ -316,3 +325,19 @@ def ppo_for(environment: AbstractWorld, **settings: Any) -> PPO:
         usual = dict(learning_rate=1e-3, trace=0.98, critic_hidden=(64, 64))
         settings = usual | settings
     return PPO(**settings).fitting(environment)
+
+
+def ppo_from_scratch(environment: AbstractWorld, **settings: Any) -> PPO:
+    """The same for a whole training on one reward, which robots learn otherwise.
+
+    Steps of a robot are dear beside gradients. So batches are small, and each is
+    learned from in many small steps.
+    """
+    if is_robot(environment):
+        settings = ROBOTS | settings
+    return ppo_for(environment, **settings)
+
+
+def is_robot(environment: AbstractWorld) -> bool:
+    """Whether the host steps it and actions are numbers: `ROBOTS` suit it."""
+    return environment.is_stepped and not isinstance(environment.action_space, Discrete)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from hyperirl.environments import AbstractWorld
 from hyperirl.inner.budgets import SolveBudget, SolveProgress, solve_until
 from hyperirl.inner.exact import true_reward
-from hyperirl.inner.ppo import ppo_for
+from hyperirl.inner.ppo import is_robot, ppo_from_scratch
 from hyperirl.inner.solver import AbstractInnerSolver, Reward, SolveReport
 from hyperirl.policies import AbstractPolicy, log_probs, mlp_policy
 from hyperirl.problem import Problem
@@ -57,7 +57,7 @@ def train(
     budget: SolveBudget | None = None,
     seed: int = 0,
     num_evaluation_episodes: int = 64,
-    updates_per_call: int = 10,
+    updates_per_call: int | None = None,
     callback: Callable[[Point], None] | None = None,
 ) -> TrainedPolicy:
     """Trains a policy on a reward from scratch, at a fixed temperature.
@@ -66,18 +66,21 @@ def train(
         environment: Where to act.
         reward: What to maximize; the environment's own by default.
         problem: Temperature and discount; 0.1 and 0.99 by default.
-        solver: How; by default PPO with the settings of `ppo_for`.
+        solver: How; by default PPO with the settings of `ppo_from_scratch`.
         policy: Where to start; by default one that suits environment and solver.
         budget: When to stop; 500,000 steps by default.
         seed: Decides everything random.
         num_evaluation_episodes: Fresh episodes for each point of the curve.
-        updates_per_call: Updates from one point of the curve to the next.
+        updates_per_call: Updates from one point of the curve to the next. By default
+            10, and 40 where the host steps a robot, whose updates are smaller.
         callback: Called with every point as it comes.
     """
     reward = true_reward(environment) if reward is None else reward
     problem = make_problem() if problem is None else problem
-    solver = ppo_for(environment) if solver is None else solver
+    solver = ppo_from_scratch(environment) if solver is None else solver
     budget = SolveBudget(steps=500_000) if budget is None else budget
+    if updates_per_call is None:
+        updates_per_call = 40 if is_robot(environment) else 10
     policy_key, state_key, solve_key, evaluation_key = jr.split(jr.key(seed), 4)
     if policy is None:
         policy = policy_for(environment, solver, key=policy_key)

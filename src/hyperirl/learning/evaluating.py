@@ -54,6 +54,7 @@ def evaluate(
         folder = RunFolder.open(run)
         subject = subject_of(folder, task=task, given=given, workers=workers, ray=ray)
     training = FreshTraining(subject.task.budget if budget is None else budget)
+    training = training.fitting(subject.environment)  # Refused before much is done.
     title = f"Evaluating {subject.task.name}"
     with progress_bar(title, "ranking set", enabled=progress) as show:
         ranking = ranking_for(subject)
