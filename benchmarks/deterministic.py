@@ -26,7 +26,7 @@ from hyperirl.rollout import rollout
 
 EPISODES = 60
 EXPERT = SolveBudget(steps=1_000_000)
-FRESH = 1_000_000  # Environment steps.
+FRESH = 500_000  # Environment steps.
 
 
 class Likeliest(AbstractActor):
@@ -69,7 +69,7 @@ def row(demos: Demos, steps: int, seed: int) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, nargs="+", default=[15, 60, 240])
+    parser.add_argument("--steps", type=int, nargs="+", default=[15, 60, 180])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     options = parser.parse_args()
