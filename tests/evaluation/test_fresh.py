@@ -102,6 +102,15 @@ def test_training_starts_in_demonstrated_states_and_measuring_does_not(
     assert found.nll.shape == (3,)
 
 
+def test_every_episode_that_a_policy_is_judged_by_is_another():
+    task, gain = LQR(), jnp.zeros((2, 4), jnp.float32)
+    policy = linear_gaussian(gain, jnp.eye(2, dtype=jnp.float32))
+    shown = rollout(task, policy, 2, key=jr.key(0))
+    training = FreshTraining(check_episodes=3, final_checks=2)
+    returned, _ = fresh.measure(task, policy, shown, key=jr.key(1), training=training)
+    assert len(set(returned.tolist())) == 6
+
+
 def test_the_usual_policy_stays_within_bounds_where_there_are_any():
     bounded = usual_policy(Pendulum(), jr.key(0)).head
     assert bounded.bounds == (-2.0, 2.0) and bounded.covariance == "state"
