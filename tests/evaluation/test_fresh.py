@@ -102,6 +102,17 @@ def test_training_starts_in_demonstrated_states_and_measuring_does_not(
     assert found.nll.shape == (3,)
 
 
+def test_the_rate_falls_from_the_first_to_the_last_through_all_parts():
+    training = FreshTraining(first_rate=1e-3, last_rate=1e-5)
+    parts = [
+        fresh._solver(Pendulum(), training, *ends) for ends in ((0.0, 0.5), (0.5, 1.0))
+    ]
+    starts = [float(part.learning_rate) for part in parts]
+    ends = [float(part.learning_rate * part.final_rate) for part in parts]
+    assert starts == pytest.approx([1e-3, 5.05e-4], rel=1e-5)
+    assert ends == pytest.approx([5.05e-4, 1e-5], rel=1e-5)
+
+
 def test_every_episode_that_a_policy_is_judged_by_is_another():
     task, gain = LQR(), jnp.zeros((2, 4), jnp.float32)
     policy = linear_gaussian(gain, jnp.eye(2, dtype=jnp.float32))
