@@ -92,6 +92,23 @@ def test_unclipped_surrogate_is_the_exact_change_for_fixed_states(getkey):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+def test_a_ratio_beyond_the_clip_gains_nothing_and_loses_all_of_it():
+    """An action that becomes 1.8 times as likely, once for the better, once not."""
+    seen = jnp.ones((2, 1), jnp.float32)
+    old = softmax_table(jnp.zeros((1, 2), jnp.float32))
+    new = softmax_table(jnp.log(jnp.array([[0.9, 0.1]], jnp.float32)))
+    samples = Samples(
+        seen,
+        jnp.zeros(2, jnp.int32),
+        distributions(old, seen),
+        jnp.array([1.0, -1.0], jnp.float32),
+        jnp.zeros(2, jnp.float32),
+    )
+    loss, kl = PPO(clip=0.2).policy_loss(new, samples, PROBLEM)
+    gain = PROBLEM.temperature * kl - loss
+    np.testing.assert_allclose(gain, (1.2 - 1.8) / 2, rtol=1e-5)
+
+
 def play(getkey):
     """A batch from environments whose first, cut episodes are over."""
 
