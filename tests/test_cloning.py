@@ -112,3 +112,21 @@ def test_the_same_key_gives_the_same_clone_and_nonsense_is_refused(mdp, getkey):
         clone(start, episodes, episodes, key=key, learning_rate=-1.0)
     with pytest.raises(ValueError, match="at least one step"):
         clone(start, episodes, episodes, key=key, num_steps=0)
+
+
+def test_the_rate_falls_to_nothing(mdp, getkey):
+    """Along the cosine, the second half of the steps goes a fifth of the way at most.
+
+    With a gradient that never changes, Adam goes as far as its rate.
+    """
+    steps = expert_episodes(mdp, 4, getkey())
+    always = eqx.tree_at(lambda t: t.actions, steps, jnp.zeros_like(steps.actions))
+    start = softmax_table(jnp.zeros((4, 3), jnp.float32))
+    moved = []
+    for rate in (1e-4, 2e-4):
+        policy, _ = clone(
+            start, always, always, key=jr.key(0), num_steps=40, learning_rate=rate
+        )
+        moved.append(float(jnp.max(jnp.abs(policy.network.layers[0].weight))))
+    # The mean of the cosine is one half.
+    np.testing.assert_allclose(moved, [0.5 * 40 * 1e-4, 0.5 * 40 * 2e-4], rtol=0.1)

@@ -91,6 +91,11 @@ def test_policies_come_back_bit_by_bit(tmp_path, getkey, name):
     assert eqx.tree_equal(load_policy(save_policy(policy, tmp_path / "p.npz")), policy)
 
 
+def test_a_name_with_a_dot_keeps_all_of_it(tmp_path):
+    path = save_reward(TableReward(jnp.zeros((2, 2))), tmp_path / "reward.v2")
+    assert path == tmp_path / "reward.v2.npz" and path.exists()
+
+
 def test_files_are_replaced_only_on_request(tmp_path):
     reward = TableReward(jnp.zeros((2, 2)))
     save_reward(reward, tmp_path / "reward")

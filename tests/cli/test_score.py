@@ -1,5 +1,6 @@
 """`hyperirl score`."""
 
+import dataclasses
 import json
 
 import jax.random as jr
@@ -32,6 +33,16 @@ def test_a_run_scores_demonstrations(run, capsys):
     means = np.array(episodes["returns"]) / lengths
     np.testing.assert_allclose(means, episodes["per_step"], rtol=1e-5)
     assert found["mean"]["true_returns"] == pytest.approx(lengths.mean())
+
+
+def test_the_discount_is_that_of_the_demonstrations(run, tmp_path, capsys):
+    episodes = demos.load("cartpole")
+    episodes = dataclasses.replace(
+        episodes[:3], provenance=dataclasses.replace(episodes.provenance, discount=0.5)
+    )
+    demos.save(episodes, tmp_path / "demos.npz")
+    main(["score", str(run.path), str(tmp_path / "demos.npz"), "--json"])
+    assert json.loads(capsys.readouterr().out)["discount"] == 0.5
 
 
 def test_a_table_is_for_people(run, capsys):

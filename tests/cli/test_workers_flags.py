@@ -42,6 +42,13 @@ def test_what_makes_no_sense_is_refused(command, said, sentence, tmp_path, capsy
     assert not list(tmp_path.iterdir())
 
 
+def test_a_cluster_is_not_even_asked_unless_it_is_trusted(monkeypatch):
+    monkeypatch.setattr(cluster, "running", lambda *_: pytest.fail("It was asked."))
+    with pytest.raises(ValueError, match="add `--trust-cluster`"):
+        with Workers(ray=("192.0.2.7:1",)).ready():
+            pass
+
+
 def test_ray_gets_the_address_and_says_what_it_opened(monkeypatch, capsys):
     @contextlib.contextmanager
     def running(address, say):

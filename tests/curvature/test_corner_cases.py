@@ -122,6 +122,15 @@ def test_a_g_that_is_not_finite_is_not_a_success(name, getkey):
     assert not result.info.converged
 
 
+@pytest.mark.parametrize("damping", [1e-16, 1e-18, 1e-20])
+def test_an_exact_solve_without_digits_is_no_success(damping, getkey):
+    """Eigenvalues from 1 to 1e-14: what is left of the residual is far from nothing."""
+    rows = DenseRows(decaying_rows(getkey(), 12, 8, decay=0.1))
+    g = jr.normal(getkey(), (8,), jnp.float64)
+    result = solved(Explicit(damping=damping), rows, g)
+    assert not result.info.converged
+
+
 class TestDiagnostics:
     def test_relative_damping_is_a_share_of_the_mean_diagonal(self, getkey):
         rows = decaying_rows(getkey(), 10, 5)

@@ -5,11 +5,12 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from curvature_problems import network_rows
+from curvature_problems import decaying_rows, network_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperirl.curvature import DenseRows, Factor, FactoredRows, as_rows
+from hyperirl.curvature.preconditioned import row_sample
 
 KINDS = ["dense", "factored", "autodiff", "closed"]
 
@@ -126,6 +127,14 @@ def test_mv_and_rmv_are_transposes_of_each_other(seed, scale):
     left, right = _pair(rows, v, y)
     bound = np.linalg.norm(rows.block(0, 9)) * np.linalg.norm(v) * np.linalg.norm(y)
     assert abs(left - right) <= 1e-13 * bound
+
+
+def test_a_sample_of_rows_has_the_trace_of_all(getkey):
+    """Exactly: they are drawn by their squared length."""
+    rows = DenseRows(decaying_rows(getkey(), 40, 6))
+    sample = row_sample(rows, 5, seed=0)
+    assert sample.num_rows == 5
+    np.testing.assert_allclose(sample.squared_norm(), rows.squared_norm(), rtol=1e-12)
 
 
 def test_the_estimated_trace_of_a_closed_function_is_near(getkey):

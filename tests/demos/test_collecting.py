@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from hyperirl import demos, tasks
-from hyperirl.demos import DemosError
+from hyperirl.demos import DemosError, experts
 from hyperirl.problem import problem
 
 
@@ -45,6 +45,11 @@ def test_recorded_nll_is_near_the_entropy_of_the_expert(made):
     entropy = policy.entropy(jnp.zeros(4, jnp.float32))
     error = jnp.std(made.expert_nll) / 400**0.5
     assert abs(jnp.mean(made.expert_nll) - 20 * entropy) < 4 * error
+
+
+def test_the_rate_of_an_expert_falls_to_a_hundredth_in_the_second_half():
+    rates = [experts._rate(share) for share in (0.0, 0.5, 0.75, 1.0)]
+    np.testing.assert_allclose(rates, [1e-3, 1e-3, 1e-4, 1e-5])
 
 
 @pytest.mark.slow

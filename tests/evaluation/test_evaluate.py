@@ -14,11 +14,14 @@ from hyperirl import evaluation, exact, learning, tasks
 from hyperirl.cli.evaluate import Evaluate
 from hyperirl.demos import Demos, Provenance
 from hyperirl.demos.splitting import split_demos
+from hyperirl.evaluation.ranking import RandomPolicy
 from hyperirl.options import Options
 from hyperirl.policies import log_probs, softmax_table
 from hyperirl.problem import problem
-from hyperirl.rewards import TableReward, standalone
+from hyperirl.rewards import StandaloneReward, TableReward, standalone
 from hyperirl.rollout import rollout
+from hyperirl.spaces import Discrete
+from hyperirl.trajectories import Trajectories
 
 protocol = importlib.import_module("hyperirl.evaluation.judging")
 
@@ -203,6 +206,21 @@ def test_a_policy_without_a_reward_is_measured_as_it_is(truth, ranking):
     assert not {"epic_distance", "retraining_ratio", "hard_return"} & set(found)
     ours, random = found["env_return"], found["random_return"]  # The same policy.
     assert ours["low"] < random["high"] and random["low"] < ours["high"]
+
+
+def test_a_ranking_is_that_of_the_reward_with_its_level(truth):
+    """Episodes of 1 to 4 steps at -1 each: with a level of 2 the longest is best."""
+    mask = np.tri(4, dtype=bool)
+    states = jnp.zeros((4, 5, STATES), jnp.float32).at[:, :, 0].set(1.0)
+    rewards = jnp.asarray(mask, jnp.float32)
+    actions, ended = jnp.zeros((4, 4), jnp.int32), jnp.ones(4, bool)
+    episodes = Trajectories(states, actions, jnp.asarray(mask), ended, rewards)
+    random = RandomPolicy(Discrete(ACTIONS))
+    ranking = evaluation.RankingSet(episodes, jnp.zeros(4, jnp.float32), random)
+    learned = TableReward(-jnp.ones((STATES, ACTIONS), jnp.float32))
+    found = protocol._of_reward(truth, StandaloneReward(learned, 2.0), ranking)
+    assert found["rank_corr"]["mean"] == pytest.approx(1)
+    assert found["rank_corr_soft"] == pytest.approx(-1)
 
 
 def test_the_clone_is_selected_on_validation_and_measured_on_test_episodes(

@@ -105,6 +105,26 @@ def test_training_starts_in_demonstrated_states_and_measuring_does_not(
     assert found.nll.shape == (3,)
 
 
+def test_the_rate_falls_from_the_first_to_the_last_through_all_parts():
+    training = FreshTraining(first_rate=1e-3, last_rate=1e-5)
+    parts = [
+        fresh._solver(Pendulum(), training, *ends) for ends in ((0.0, 0.5), (0.5, 1.0))
+    ]
+    starts = [float(part.learning_rate) for part in parts]
+    ends = [float(part.learning_rate * part.final_rate) for part in parts]
+    assert starts == pytest.approx([1e-3, 5.05e-4], rel=1e-5)
+    assert ends == pytest.approx([5.05e-4, 1e-5], rel=1e-5)
+
+
+def test_every_episode_that_a_policy_is_judged_by_is_another():
+    task, gain = LQR(), jnp.zeros((2, 4), jnp.float32)
+    policy = linear_gaussian(gain, jnp.eye(2, dtype=jnp.float32))
+    shown = rollout(task, policy, 2, key=jr.key(0))
+    training = FreshTraining(check_episodes=3, final_checks=2)
+    returned, _ = fresh.measure(task, policy, shown, key=jr.key(1), training=training)
+    assert len(set(returned.tolist())) == 6
+
+
 def test_the_usual_policy_stays_within_bounds_where_there_are_any():
     bounded = usual_policy(Pendulum(), jr.key(0)).head
     assert bounded.bounds == (-2.0, 2.0) and bounded.covariance == "state"

@@ -13,6 +13,8 @@ def run(settings, folder: Path):
         raise ValueError("this cell cannot be done")
     if settings.get("always_die"):
         os._exit(9)
+    began = time.monotonic()
     if len((folder / "journal").read_text().split()) == 1:  # Who was killed hurries.
         time.sleep(settings.get("seconds", 0))
-    return {"value": 10 * settings["seed"], "nan": float("nan")}
+    when = [began, time.monotonic()]
+    return {"value": 10 * settings["seed"], "nan": float("nan"), "when": when}

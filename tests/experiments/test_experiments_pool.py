@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from hyperirl.cli.cells import cell_runner
 from hyperirl.experiments.pool import RETRIES, run_in_processes
 
 
@@ -83,3 +84,10 @@ def test_modules_are_imported_before_a_cell_is_done(
     assert note.exists()
     other = make_cell(seed=2)
     assert "No module named 'nowhere'" in run([other], modules=["nowhere"])[other.id][0]
+
+
+def test_what_is_timed_has_the_machine_for_itself(make_cell, tmp_path):
+    cells = [make_cell(seed=seed, seconds=1.5) for seed in (0, 1)]
+    assert cell_runner(tmp_path, 2, None, "timing")(cells, True) == {}
+    times = sorted(cell.load(tmp_path)["when"] for cell in cells)
+    assert times[0][1] <= times[1][0]

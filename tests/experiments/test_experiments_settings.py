@@ -64,6 +64,15 @@ def test_a_run_and_its_evaluation_keep_the_same_episodes():
         assert eqx.tree_equal(part.trajectories, wanted.trajectories)
 
 
+def test_a_folder_is_evaluated_on_the_episodes_that_its_run_kept(tmp_path):
+    given, out = demos.collect("tabular", 20, seed=0), tmp_path / "run"
+    said = dict(seed=3, test_seed=5, progress=False, out=out)
+    result = hyperirl.learn("tabular", given, "bc", **said)
+    subject = evaluating.subject_of(result.folder)
+    expected = split_demos(result.demos, 3, 5).test
+    assert eqx.tree_equal(subject.parts.test.trajectories, expected.trajectories)
+
+
 def test_said_settings_win_over_those_of_the_paper():
     """The row of LQR with m = 64 once had m = 32, the paper's own."""
     cells = load("efficiency").cells("standard", 1, {})

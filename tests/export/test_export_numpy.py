@@ -301,5 +301,6 @@ def test_predict_is_what_sb3_users_expect():
     assert many.shape == (5,) and np.all(many == one)
     draws = [
         numpy_policy(POLICIES["choices"], seed=3).predict(np.zeros((50, 3)))[0]
-    ] * 2
+        for _ in range(2)
+    ]
     assert np.array_equal(*draws) and len(set(draws[0])) > 1

@@ -17,7 +17,7 @@ from hyperirl.rewards import mlp_reward
 from hyperirl.runs import RunFolder
 
 CARTPOLE = tasks.make("cartpole").environment
-BLUE = (0, 114, 178)
+BLUE, ORANGE = (0, 114, 178), (213, 94, 0)
 
 
 def frames_of(film):
@@ -51,6 +51,13 @@ def test_the_pole_is_drawn_where_the_cart_is_and_leans_as_it_does():
     # The middle of a pole of one meter moves by half the sine of its angle.
     assert right[0] - upright[0] == pytest.approx(np.sin(0.5) / 2 * meter, abs=2)
     assert left[0] - upright[0] == pytest.approx(-np.sin(0.5) / 2 * meter, abs=2)
+
+
+def test_the_cart_is_pushed_where_the_action_says():
+    episode = Episode(np.zeros((3, 4), np.float32), np.array([0, 1]))
+    frames = frames_of(episode_film(CARTPOLE, episode))
+    left, right = [center_of(frame, ORANGE)[0] for frame in frames]
+    assert left < scenes.WIDTH / 2 < right
 
 
 def test_curves_fill_their_place_whatever_their_level():

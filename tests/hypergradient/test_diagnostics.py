@@ -20,6 +20,10 @@ def test_signal_to_noise_by_hand():
     np.testing.assert_allclose(signal_to_noise(pair), np.sqrt(3 / 2), rtol=1e-12)
 
 
+def test_halves_that_contradict_each_other_have_no_signal():
+    assert signal_to_noise(jnp.array([[3.0, 1.0], [-2.0, 0.5]])) == 0
+
+
 def test_signal_to_noise_is_that_of_the_mean(getkey):
     """Of many halves with a known signal and a known noise."""
     signal, deviation = jnp.array([3.0, 4.0]), 2.0

@@ -121,6 +121,19 @@ def test_sampled_cross_products_are_unbiased(mdp, problem, everything, cross):
     assert jnp.max(jnp.abs(error) / standard_error) < 5
 
 
+def test_what_is_subtracted_is_the_mean_of_the_others_alone(mdp, problem, everything):
+    """Of three whole episodes, at every time that of the other two."""
+    whole = np.flatnonzero(np.asarray(everything.mask).all(axis=1))[[0, 100, 200]]
+    batch = everything[whole]
+    v = jr.normal(jr.key(1), (4,), jnp.float64)
+    q = np.asarray(score_products(uniform(), batch, v))
+    others = (q.sum(axis=0) - q) / 2
+    expected = np.cumsum(q - others, axis=1)
+    found = Centred().weights(uniform(), batch, problem, v)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert np.ptp(q, axis=0).max() > 0.1
+
+
 def test_variance_falls_from_raw_to_centred_to_adjoint(
     mdp, problem, everything, adjoint
 ):

@@ -11,15 +11,19 @@ from inner_problems import MDP, PROBLEM, REWARD, SOMEHOW, logits
 from hyperirl import exact
 from hyperirl.inner import PPO, LeaveOneOut, Reinforce, RunningMean
 from hyperirl.inner.acting import act, distributions, start
+from hyperirl.inner.descent import moments
 from hyperirl.inner.diagnostics import (
     GradientEstimate,
     conjugate_gradients,
     inner_gradient,
 )
 from hyperirl.inner.ppo import Samples
-from hyperirl.inner.reinforce import as_batch
+from hyperirl.inner.reinforce import ReinforceState, as_batch
 from hyperirl.policies import softmax_table
+from hyperirl.problem import problem
+from hyperirl.rewards import TableReward
 from hyperirl.rollout import rollout
+from hyperirl.trajectories import Trajectories
 
 STATES, ACTIONS = MDP.rewards.shape
 ALPHA, DISCOUNT = float(PROBLEM.temperature), float(PROBLEM.discount)
@@ -88,6 +92,23 @@ def test_unclipped_surrogate_is_the_exact_change_for_fixed_states(getkey):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+def test_a_ratio_beyond_the_clip_gains_nothing_and_loses_all_of_it():
+    """An action that becomes 1.8 times as likely, once for the better, once not."""
+    seen = jnp.ones((2, 1), jnp.float32)
+    old = softmax_table(jnp.zeros((1, 2), jnp.float32))
+    new = softmax_table(jnp.log(jnp.array([[0.9, 0.1]], jnp.float32)))
+    samples = Samples(
+        seen,
+        jnp.zeros(2, jnp.int32),
+        distributions(old, seen),
+        jnp.array([1.0, -1.0], jnp.float32),
+        jnp.zeros(2, jnp.float32),
+    )
+    loss, kl = PPO(clip=0.2).policy_loss(new, samples, PROBLEM)
+    gain = PROBLEM.temperature * kl - loss
+    np.testing.assert_allclose(gain, (1.2 - 1.8) / 2, rtol=1e-5)
+
+
 def play(getkey):
     """A batch from environments whose first, cut episodes are over."""
 
@@ -147,6 +168,28 @@ def test_reinforce_descends_the_inner_loss(getkey, baseline):
     expected = flat(exact_gradient(logits(SOMEHOW)))
     assert within_errors(found, expected)
     assert not within_errors(found, 0.5 * expected)
+
+
+def test_a_later_step_of_reinforce_counts_less():
+    """First action 0, for 1; then action 1, for 4, half of which the first has earned.
+
+    Undiscounted, the second step would make action 1 the likelier one.
+    """
+    episodes = Trajectories(
+        observations=jnp.ones((1, 3, 1), jnp.float32),
+        actions=jnp.array([[0, 1]], jnp.int32),
+        mask=jnp.ones((1, 2), bool),
+        terminated=jnp.ones(1, bool),
+    )
+    even, zero = softmax_table(jnp.zeros((1, 2), jnp.float32)), jnp.float32(0.0)
+    state = ReinforceState(
+        even, moments(even), as_batch(episodes), zero, jnp.int32(0), zero
+    )
+    reward = TableReward(jnp.array([[1.0, 4.0]], jnp.float32))
+    solver = Reinforce(baseline=RunningMean())
+    after = solver.update(reward, state, problem(1e-3, 0.5), jnp.float32(1.0))
+    first, second = logits(after.policy)[0]
+    assert first > 0 > second
 
 
 def test_padding_of_short_episodes_does_not_count(getkey):

@@ -6,6 +6,7 @@ import jax.random as jr
 import numpy as np
 from inner_problems import MDP, PROBLEM, UNIFORM
 
+from hyperirl.inner import SAC
 from hyperirl.inner.action_values import action_value
 from hyperirl.inner.sac import Replay, td_targets
 from hyperirl.rewards import TableReward
@@ -27,3 +28,23 @@ def test_after_a_termination_nothing_is_worth_anything():
     expected = np.asarray(MDP.rewards)[states, actions]
     expected = expected + float(PROBLEM.discount) * np.where(ends, 0.0, value)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_targets_go_a_share_of_the_way_to_what_was_learned():
+    solver = SAC(
+        num_envs=2,
+        num_gradients=1,
+        batch_size=4,
+        capacity=16,
+        num_initial_steps=4,
+        hidden=(4,),
+        target_rate=0.25,
+    )
+    reward, key = TableReward(MDP.rewards), jr.key(0)
+    before = solver.init(MDP, UNIFORM, key=key)
+    after = solver.update(reward, before, PROBLEM, jnp.float32(1.0), key=key)
+    weight = lambda values: np.asarray(values.network.layers[-1].weight)
+    old, learned = weight(before.targets), weight(after.twins)
+    assert np.abs(learned - old).max() > 1e-5
+    expected = old + 0.25 * (learned - old)
+    np.testing.assert_allclose(weight(after.targets), expected, rtol=1e-5, atol=1e-9)

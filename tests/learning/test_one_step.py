@@ -84,6 +84,12 @@ def test_every_step_draws_other_trajectories(first, stepped):
     assert not np.array_equal(again.actions, stepped[2].actions)
 
 
+def test_a_good_step_ends_a_row_of_those_that_were_left_out(first):
+    learner, state = first
+    before = dataclasses.replace(state, skipped=jnp.asarray(3, jnp.int32))
+    assert int(outer_step(learner, before, 4, jnp.float32(0.0))[0].skipped) == 0
+
+
 class Lost(AbstractEstimator):
     """An estimate that is not a number."""
 
@@ -159,6 +165,18 @@ def test_trajectories_are_doubled_twice_at_most_and_only_in_noise(shown):
         state = loop._more_episodes(learner, config, state)
         counts.append(int(state.agent_episodes))
     assert counts == [4, 8, 16, 16]
+
+
+def test_more_trajectories_forget_how_noisy_fewer_were(shown):
+    config = set_up("tabular", shown, Options(agent_episodes=4)).config
+    learner, state = learner_of("tabular", shown, 4, agent_episodes=4)
+    noisy = dataclasses.replace(state, snr=jnp.float32(0.1))
+    assert np.isnan(loop._more_episodes(learner, config, noisy).snr)
+
+
+def test_the_environment_is_the_one_that_was_demonstrated():
+    made = demos.collect("lqr", 4, options={"horizon": 20})
+    assert set_up("lqr", made, Options()).environment.horizon == 20
 
 
 def test_a_polynomial_reward_is_not_flat_between_the_expert_and_the_untrained():

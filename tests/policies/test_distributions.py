@@ -31,6 +31,17 @@ def assert_mean(values, expected):
     assert np.max(np.abs(error) / standard_error) < 5
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_nodes_have_the_mean_and_the_covariance_of_a_gaussian(size):
+    root = jnp.tril(jnp.linspace(0.5, 1.5, size**2).reshape(size, size))
+    mean = jnp.linspace(-1.0, 1.0, size)
+    nodes, weights = Gaussian(mean, root).quadrature()
+    np.testing.assert_allclose(weights @ nodes, mean, atol=1e-12)
+    away = np.asarray(nodes - mean[None, :])
+    covariance = (away * np.asarray(weights)[:, None]).T @ away
+    np.testing.assert_allclose(covariance, root @ root.T, atol=1e-12)
+
+
 def test_categorical_log_prob_is_the_log_of_softmax():
     log_probs = [Categorical(LOGITS).log_prob(jnp.asarray(a)) for a in range(3)]
     np.testing.assert_allclose(log_probs, np.log(P), rtol=1e-12)

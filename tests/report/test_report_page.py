@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hyperirl.cli import main
-from hyperirl.report import write_report
+from hyperirl.report import render, write_report
 from hyperirl.runs import RunError, RunFolder
 
 _VOID = {"meta", "br", "image", "path", "polyline", "polygon", "circle"}
@@ -50,6 +50,12 @@ def _charts(page):
     return {
         a["aria-label"]: a for t, a in page.tags if t == "svg" and "data-scale" in a
     }
+
+
+def test_only_settings_that_all_runs_share_are_at_the_head(make_run):
+    page = render([make_run("one"), make_run("two", discount=0.5)])
+    header = page.partition("<header>")[2].partition("</header>")[0]
+    assert "env tabular" in header and "discount" not in header
 
 
 def test_a_report_shows_results_curves_picture_and_origin(make_run, pictures, tmp_path):

@@ -1,11 +1,15 @@
 """What the page tells before and beside its numbers, of a real run."""
 
+import base64
 import http.client
+import io
 import re
 import shutil
 import threading
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from hyperirl import evaluation
 from hyperirl.cli import main
@@ -66,6 +70,7 @@ def judged(**changes):
         ({"gap_percent": {"mean": 30, "low": 20}}, "far worse than the expert"),
         ({"true_reward_nll": 111.0}, "as well as one trained on the true reward"),
         ({"hard_return": 80.0}, "retrains in part (80 % of the way"),
+        ({"random_return": -300.0, "hard_return": 20.0}, "(80 % of the way"),
         ({"hard_return": 20.0}, "; the reward does not retrain (20 %"),
         ({"hard_return": 60.0, "hard_true_return": 61.0}, "as far as on the true"),
         ({"true_reward": False}, "not known, for there is no true reward"),
@@ -122,6 +127,13 @@ def test_learned_and_true_share_one_scale_unless_one_would_vanish_on_it():
     apart = maps_of([[0, 1], [2, 3]], [[0, 100], [200, 300]])
     assert "learned reward" in apart and "true reward" in apart
     assert ">3</text>" in apart and ">300</text>" in apart
+
+
+def test_high_values_of_the_second_input_are_at_the_top():
+    page = maps_of([[0, 0], [1, 1]], [[0, 0], [1, 1]])
+    first = re.search('image/png;base64,([^"]*)', page).group(1)
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(first))))
+    assert pixels.tolist() == [[255, 255], [0, 0]]
 
 
 def test_a_constant_reward_is_told_and_not_painted():

@@ -124,6 +124,19 @@ def test_the_newest_checkpoint_is_kept(run):
     assert names == ["checkpoint.npz", "checkpoint.previous.npz"]
 
 
+def test_a_damaged_checkpoint_is_not_kept_as_the_one_before(run):
+    for step in (1, 2):
+        run.save_checkpoint(jnp.full(1, float(step)), step)
+    newest = run.path / "checkpoint.npz"
+    newest.write_bytes(b"damaged")
+    with pytest.warns(UserWarning, match="of step 1"):
+        run.load_checkpoint(jnp.zeros(1))
+    run.save_checkpoint(jnp.full(1, 3.0), 3)
+    newest.write_bytes(b"damaged")
+    with pytest.warns(UserWarning, match="of step 1"):
+        assert run.load_checkpoint(jnp.zeros(1))[1] == 1
+
+
 def test_what_a_killed_writer_left_is_ignored_and_removed(run):
     run.save_checkpoint(jnp.ones(1), 1)
     leftover = run.path / ".checkpoint.npz.123.part"

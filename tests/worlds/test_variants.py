@@ -53,6 +53,22 @@ def test_a_disabled_joint_is_moved_by_no_action():
     assert np.abs(angles(change, 1.0) - angles(None, 0.0)).max() < 1e-9
 
 
+def test_what_is_heavier_is_harder_to_turn():
+    bodies = [
+        make_world("InvertedPendulum-v5", change=change).engine.sample.model
+        for change in (None, CHANGES["mass x1.5"])
+    ]
+    usual, heavy = (model.body_inertia for model in bodies)
+    assert usual.any()
+    np.testing.assert_allclose(heavy, 1.5 * usual)
+
+
+def test_variants_are_cut_where_the_task_is():
+    task = hi.tasks.as_task("gym:InvertedPendulum-v5", horizon=50)
+    worlds = task.variants(task.environment).values()
+    assert worlds and all(world.horizon == 50 for world in worlds)
+
+
 def test_a_robots_task_knows_its_variants_and_others_have_none():
     task = hi.tasks.as_task("gym:InvertedPendulum-v5")
     assert set(task.variants(task.environment)) == set(CHANGES)

@@ -55,6 +55,32 @@ def test_rewards_are_scaled_shifted_and_then_clipped():
     assert clipped.any() and not clipped.all()
 
 
+def test_the_first_step_of_the_next_episode_is_paid():
+    env = RewardWrapper(cartpole(), lambda state, *_: np.ones(len(state)))
+    env.reset(seed=0)
+    while not env.step(1)[2]:
+        pass
+    env.reset(seed=1)
+    assert env.step(1)[1] == 1.0
+
+
+def test_a_reset_after_a_truncation_is_not_paid():
+    envs = gymnasium.make_vec(
+        "CartPole-v1", 2, vectorization_mode="sync", max_episode_steps=3
+    )
+    env = VectorRewardWrapper(envs, lambda state, *_: np.ones(len(state)))
+    env.reset(seed=0)
+    paid = [env.step(np.array([0, 1]))[1].tolist() for _ in range(5)]
+    assert paid == [[1, 1], [1, 1], [1, 1], [0, 0], [1, 1]]
+
+
+def test_a_limit_is_one_from_below_too():
+    pays = lambda state, action, *_: np.where(action == 1, 5.0, -5.0)
+    env = RewardWrapper(cartpole(), pays, clip=0.3)
+    env.reset(seed=0)
+    assert [env.step(action)[1] for action in (0, 1)] == [-0.3, 0.3]
+
+
 @pytest.mark.parametrize(
     "options, words",
     [
