@@ -15,10 +15,11 @@ import json
 import statistics
 
 from hyperirl.learning import Result, evaluate, learn
+from hyperirl.tasks import make
 
 LIMIT = 1.5  # Percent of the floor.
 FRESH = 2  # Policies for each reward...
-BUDGET = 2_000_000  # ...and environment steps for each of them.
+BUDGET = 2_000_000  # ...and environment steps for each; more if the task needs more.
 
 
 def fresh(result: Result, budget: int) -> dict:
@@ -75,7 +76,8 @@ def main() -> None:
     for env in options.envs:
         for method in options.methods:
             for seed in range(options.seeds):
-                run = one(env, method, seed, budget, **settings)
+                steps = budget if options.quick else max(budget, make(env).budget)
+                run = one(env, method, seed, steps, **settings)
                 runs.append(run)
                 print(json.dumps(run), flush=True)
     if options.json:

@@ -52,14 +52,17 @@ def cartpole_fixed(**changes) -> Task:
     """The episode goes on when the pole has fallen.
 
     An untrained policy is lost for the rest of it, and most of its experience teaches
-    it nothing: training takes longer.
+    it nothing: training takes longer. The demonstrations show nothing of lost states
+    either. A network pays for anything there, also for lying still; a polynomial that
+    reaches there has learned it near the demonstrations.
     """
     settings: dict[str, Any] = {"terminates": False} | changes
     environment = CartPole(**settings)
     options = Options(
+        method="matching",
+        reward="polynomial",
         temperature=0.1,
         segment=0,
-        natural=False,
         trust_region=False,
         step_kl=0.3,
         demo_starts=0.63,
