@@ -69,14 +69,16 @@ def row(demos: Demos, steps: int, seed: int) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    kinds = ("drawn", "likeliest")
+    parser.add_argument("--actions", nargs="+", default=kinds, choices=kinds)
     parser.add_argument("--steps", type=int, nargs="+", default=[15, 60, 180])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     options = parser.parse_args()
     expert = train(hi.tasks.make("cartpole").environment, budget=EXPERT).policy
     rows = []
-    for name, actor in (("drawn", expert), ("likeliest", Likeliest(expert))):
-        demos = shown(actor)
+    for name in options.actions:
+        demos = shown(expert if name == "drawn" else Likeliest(expert))
         returned = float(jnp.mean(demos.trajectories.lengths.astype(jnp.float32)))
         odd = [oddity.name for oddity in hi.demos.oddities(demos)]
         for seed in range(options.seeds):

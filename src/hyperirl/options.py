@@ -58,10 +58,10 @@ class Options:
     with an SCFD sketch (Algorithm 3). soft-bellman: without a Fisher matrix (Yang
     2024). nhgd: a Fisher matrix kept current by rank-one updates (Kong 2026). parl: the
     sampled Hessian in its place. penalty: the value gap, penalized (Shen 2025).
-    matching (the default for robots): expert minus agent, at the pace of fisher.
-    ml-irl: the same in a single loop (Zeng 2022). max-ent: maximum causal entropy,
-    exactly. exact: differentiated through the exact inner solution (both: tabular,
-    lqr). bc: behavioral cloning, without a reward."""
+    matching (the default for robots and cartpole-fixed): expert minus agent, at the
+    pace of fisher. ml-irl: the same in a single loop (Zeng 2022). max-ent: maximum
+    causal entropy, exactly. exact: differentiated through the exact inner solution
+    (both: tabular, lqr). bc: behavioral cloning, without a reward."""
     seed: int | None = None
     """Decides everything random; 0 by default."""
     test_seed: int | None = None

@@ -36,7 +36,7 @@ def test_a_trial_sees_nothing_that_a_run_is_judged_on(env):
     done = {trial.id: {"best_nll_valid": 1.0} for trial in trials}
     runs = tuned.tuned_cells(env, tuned.METHODS, "standard", 5, done)
     runs = [cell for cell in runs if tuned.is_final(cell)]
-    assert len(trials) == 4 * 8 and len(runs) == 5 * 9
+    assert len(trials) == 4 * 9 and len(runs) == 5 * 10
     total = demos.load(env).num_episodes
 
     def dealt(cell):
