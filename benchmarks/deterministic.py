@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     kinds = ("drawn", "likeliest")
     parser.add_argument("--actions", nargs="+", default=kinds, choices=kinds)
-    parser.add_argument("--steps", type=int, nargs="+", default=[15, 60, 180])
+    parser.add_argument("--steps", type=int, nargs="+", default=[15, 60])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     options = parser.parse_args()

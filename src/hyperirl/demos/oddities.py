@@ -104,8 +104,8 @@ def _deterministic(demos: Demos, environment) -> Oddity | None:
         "deterministic",
         f"The expert acts almost without chance: {evidence}",
         "the reward's scale cannot be learned, only which actions are better",
-        "record actions of a policy that samples them, or compare rewards up to a "
-        "factor only",
+        "record actions of a policy that samples them; otherwise learn few steps "
+        "(`--steps 15`), and compare rewards up to a factor only",
     )
 
 
