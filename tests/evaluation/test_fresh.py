@@ -106,10 +106,9 @@ def test_training_starts_in_demonstrated_states_and_measuring_does_not(
 
 
 def test_the_rate_falls_from_the_first_to_the_last_through_all_parts():
-    training = FreshTraining(first_rate=1e-3, last_rate=1e-5)
-    parts = [
-        fresh._solver(Pendulum(), training, *ends) for ends in ((0.0, 0.5), (0.5, 1.0))
-    ]
+    task = Pendulum()
+    training = FreshTraining(first_rate=1e-3, last_rate=1e-5).fitting(task)
+    parts = [fresh._solver(task, training, *ends) for ends in ((0.0, 0.5), (0.5, 1.0))]
     starts = [float(part.learning_rate) for part in parts]
     ends = [float(part.learning_rate * part.final_rate) for part in parts]
     assert starts == pytest.approx([1e-3, 5.05e-4], rel=1e-5)

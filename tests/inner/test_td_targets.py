@@ -8,7 +8,7 @@ from inner_problems import MDP, PROBLEM, UNIFORM
 
 from hyperirl.inner import SAC
 from hyperirl.inner.action_values import action_value
-from hyperirl.inner.sac import Replay, td_targets
+from hyperirl.inner.sac import Replay, td_targets, values_of
 from hyperirl.rewards import TableReward
 
 
@@ -28,6 +28,22 @@ def test_after_a_termination_nothing_is_worth_anything():
     expected = np.asarray(MDP.rewards)[states, actions]
     expected = expected + float(PROBLEM.discount) * np.where(ends, 0.0, value)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_state_is_worth_what_the_more_careful_value_says():
+    observations = jnp.eye(4, dtype=jnp.float32)
+    actions = jnp.zeros(4, jnp.int32)
+    make = lambda key: action_value(
+        observations, actions, MDP.action_space, (8,), key=key
+    )
+    twins = eqx.filter_vmap(make)(jr.split(jr.key(0)))
+    last = lambda twins: twins.network.layers[-1].bias
+    rows = jnp.array([2.0, -1.0], jnp.float32)[:, None]
+    twins = eqx.tree_at(last, twins, jnp.broadcast_to(rows, last(twins).shape))
+    found = values_of(UNIFORM, twins, observations, PROBLEM, jr.key(1))
+    entropy = float(PROBLEM.temperature) * np.log(MDP.rewards.shape[1])
+    value = -1.0 * (1.0 + 2.0)  # g(u) = u (|u| + 2).
+    np.testing.assert_allclose(found, np.full(4, value + entropy), rtol=1e-5)
 
 
 def test_targets_go_a_share_of_the_way_to_what_was_learned():
