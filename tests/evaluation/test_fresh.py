@@ -115,6 +115,12 @@ def test_the_rate_falls_from_the_first_to_the_last_through_all_parts():
     assert ends == pytest.approx([5.05e-4, 1e-5], rel=1e-5)
 
 
+def test_the_size_of_an_update_is_known_once_the_world_is():
+    with pytest.raises(ValueError, match="depends on the world"):
+        FreshTraining().steps_per_update  # noqa: B018
+    assert FreshTraining().fitting(Pendulum()).steps_per_update == 64 * 128
+
+
 def test_every_episode_that_a_policy_is_judged_by_is_another():
     task, gain = LQR(), jnp.zeros((2, 4), jnp.float32)
     policy = linear_gaussian(gain, jnp.eye(2, dtype=jnp.float32))

@@ -90,7 +90,11 @@ class FreshTraining:
     @property
     def steps_per_update(self) -> int:
         """Environment steps of one update."""
-        assert self.num_envs is not None, "Say `training.fitting(environment)` first."
+        if self.num_envs is None:
+            raise ValueError(
+                "How many environments act depends on the world, and `num_envs` was "
+                "not given; give it, or call `training.fitting(environment)` first."
+            )
         return self.num_envs * self.num_steps
 
     @property
